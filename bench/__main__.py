@@ -17,6 +17,7 @@ from bench.options import Options
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
         "changes": "mistakes where a stream changes at once and where not, with tracking and without",
+        "cycles": "mistakes by the number of events between two changes of the feature map",
         "decode": "microseconds to decode a message, and to write and read an output, by format",
         "deliveries": "errors where minutes are predicted, on invented deliveries",
         "drift": "mistakes on invented streams that drift, with each kind of running features",

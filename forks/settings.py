@@ -69,9 +69,9 @@ class ForksSettings:
         With ``carry_over``, the number of learned events after which an event weighs 1/e in the Hessian, > 0;
         inf to forget nothing. Applied when the map changes.
     bounded
-        Whether each new stored point evicts the oldest and cycles are shorter at first: a twentieth of
-        ``cycle`` or of the events learned so far, whichever is more. Otherwise the stored set grows by one
-        point each cycle.
+        Whether each new stored point evicts the oldest and cycles are shorter at first: 200 events or a
+        twentieth of ``cycle``, whichever is less, or a twentieth of the events learned so far, if that is
+        more. Otherwise the stored set grows by one point each cycle.
     standardize
         Whether columns are standardised with running moments. Without it, a linear part accepts only columns
         within +-1e6. Not for columns that are nearly always 0, such as words of a text: a rare value lies
@@ -176,7 +176,7 @@ class ForksSettings:
             "sketch_size": max(budget - budget % max(blocks, 1), blocks),
             "landmarks": max(1, budget // 2),
             "rank": max(1, 3 * budget // 10),
-            "cycle": 4000,
+            "cycle": 8000,
             "blocks": blocks,
             "width": 1.5 * math.sqrt(max(1, columns[-1] - columns[0])),
             "alpha": 1.0,

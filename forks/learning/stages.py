@@ -28,9 +28,11 @@ from forks.settings import ForksSettings
 from forks.state import State, StateReader
 
 # The first events of a stream are not typical of it, so a bounded learner changes its map more often then:
-# after a twentieth of the cycle, or a twentieth of the events learned so far if that is more.
+# after a twentieth of the cycle, but not more than 200 events, or a twentieth of the events learned so far if
+# that is more.
 WARM_UP_CYCLES = 20
 WARM_UP_SPEED = 20
+LONGEST_FIRST_CYCLE = 200
 
 UNWEIGHTED = np.empty(0)
 """The weights of labels that all have the weight 1."""
@@ -278,7 +280,8 @@ class Stages:
         cycle = self._settings.cycle
         if not self._settings.bounded:
             return cycle
-        return min(cycle, max(1, cycle // WARM_UP_SPEED, self.updates // WARM_UP_CYCLES))
+        first = max(1, min(cycle // WARM_UP_SPEED, LONGEST_FIRST_CYCLE))
+        return min(cycle, max(first, self.updates // WARM_UP_CYCLES))
 
     def _learn_changing_map(
         self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray, out: FloatArray

@@ -174,6 +174,15 @@ def test_the_map_changes_twenty_times_as_often_at_first_and_then_less_and_less()
     assert {gap for at, gap in gaps.items() if at >= 2_000} == {100}
 
 
+def test_the_first_cycles_are_not_longer_than_200_events() -> None:
+    learner = Forks(ForksSettings.practical(2, budget=20, cycle=10_000))
+    X, y = xor_stream(1_000)
+    learner.learn_many(X[:20], y[:20])
+    assert learner.health().map_changes == 0
+    learner.learn_many(X[20:], y[20:])
+    assert learner.health().map_changes == 980 // 200
+
+
 def test_a_learner_restored_under_a_shorter_cycle_changes_its_map_at_the_next_learned_event() -> None:
     X, y = xor_stream(110)
     learner = Forks(ForksSettings.practical(2, budget=20, cycle=1000))
