@@ -168,7 +168,7 @@ def probabilities_of_best(scores: Floats, widths: Floats) -> Floats:
     return normalised
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _sum_over_nodes(scores: Floats, widths: Floats, out: Floats) -> None:
     """Add each candidate's density times the others' distribution functions at all nodes to ``out`` (n,)."""
     n = scores.shape[0]

@@ -26,7 +26,7 @@ from forks.jit import njit
 DEPENDENT = 1e-8
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def span_coordinates(W: FloatArray, k: FloatArray) -> FloatArray:
     """Return W'k, (rank,), for ``W`` (m, rank) and ``k`` (m,).
 
@@ -59,7 +59,7 @@ def leverage(z: FloatArray, weight: float, rho: float) -> float:
     return rest / (rest + rho)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def append_point(W: FloatArray, z: FloatArray, scale: float, rho: float) -> FloatArray:
     """Return W with a new point.
 

@@ -19,6 +19,7 @@ from numba.core.errors import NumbaError
 
 import forks
 import pipeline
+import research
 from forks.algorithm.kernels import linear
 from forks.jit import njit
 from tests.forks.docstrings import modules_of
@@ -91,8 +92,8 @@ def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
 
 
 def functions_that_do_not_allocate() -> Iterator[Any]:
-    """Yield the compiled functions of both packages that create no arrays."""
-    modules = {*modules_of(forks), *modules_of(pipeline)}
+    """Yield the compiled functions of all packages that create no arrays."""
+    modules = {*modules_of(forks), *modules_of(pipeline), *modules_of(research)}
     for module in modules:
         for value in vars(module).values():
             if isinstance(value, Dispatcher) and value.__module__ == module.__name__ and not allocates(value):
