@@ -12,7 +12,7 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.compiled.alignment import CACHE_LINE
-from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store
+from forks.compiled.simd import HAS_WIDE_REGISTERS, broadcast, fma, horizontal_sum, load, store
 from forks.jit import njit
 
 
@@ -79,7 +79,7 @@ def vecmat(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
 def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     """Write `vecmat` of each row of ``weights``, with the same bits.
 
-    With four rows of ``weights`` in each pass, ``rows`` is loaded a quarter as often, and the sums stay in
+    With four or eight rows of ``weights`` in each pass, ``rows`` is loaded less often, and the sums stay in
     registers.
 
     Parameters
@@ -91,8 +91,30 @@ def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     out : ndarray, shape (count, m), float64
         Product; rows begin at cache lines. Overwritten.
     """
+    eights = out.shape[0] - out.shape[0] % 8 if HAS_WIDE_REGISTERS else 0
+    for i in range(0, eights, 8):
+        for j in range(0, out.shape[1], CACHE_LINE):
+            a = b = c = d = e = f = g = h = broadcast(0.0)
+            for n in range(rows.shape[0]):
+                row = load(rows, (n, j))
+                a = fma(broadcast(weights[i, n]), row, a)
+                b = fma(broadcast(weights[i + 1, n]), row, b)
+                c = fma(broadcast(weights[i + 2, n]), row, c)
+                d = fma(broadcast(weights[i + 3, n]), row, d)
+                e = fma(broadcast(weights[i + 4, n]), row, e)
+                f = fma(broadcast(weights[i + 5, n]), row, f)
+                g = fma(broadcast(weights[i + 6, n]), row, g)
+                h = fma(broadcast(weights[i + 7, n]), row, h)
+            store(out, (i, j), a)
+            store(out, (i + 1, j), b)
+            store(out, (i + 2, j), c)
+            store(out, (i + 3, j), d)
+            store(out, (i + 4, j), e)
+            store(out, (i + 5, j), f)
+            store(out, (i + 6, j), g)
+            store(out, (i + 7, j), h)
     fours = out.shape[0] - out.shape[0] % 4
-    for i in range(0, fours, 4):
+    for i in range(eights, fours, 4):
         for j in range(0, out.shape[1], CACHE_LINE):
             a = b = c = d = broadcast(0.0)
             for n in range(rows.shape[0]):

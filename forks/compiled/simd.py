@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
@@ -24,6 +25,8 @@ from forks.compiled.alignment import CACHE_LINE
 DOUBLE = ir.DoubleType()
 VECTOR = ir.VectorType(DOUBLE, CACHE_LINE)
 INT32 = ir.IntType(32)
+HAS_WIDE_REGISTERS: bool = get_host_cpu_features().get("avx512f", False)
+"""Whether there are 32 registers that hold a vector of eight each; otherwise there are 16 for half of one."""
 ALIGNMENT = 8
 """Alignment in bytes of a vector in memory: that of a single number."""
 

@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[3]
 def worked_out() -> str:
     """All bits of what the loops make of some numbers, as text."""
     rng = np.random.default_rng(0)
-    X, landmarks, Z = rng.normal(size=(5, 3)), rng.normal(size=(3, 9)), rng.normal(size=(9, 9))
-    kernel, phi = np.empty((2, 5, 16))
+    X, landmarks, Z = rng.normal(size=(13, 3)), rng.normal(size=(3, 9)), rng.normal(size=(9, 9))
+    kernel, phi = np.empty((2, 13, 16))
     squared_distance_matrix(X, aligned_rows(landmarks), kernel)
     gaussian_in_place(kernel.reshape(-1), 0.3)
     matmul(kernel, aligned_rows(Z), phi)

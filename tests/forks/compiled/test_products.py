@@ -50,7 +50,7 @@ def test_combined_rows_are_summed_from_first_to_last(count: int, columns: int, s
     assert out.tolist() == [sequential(weights, column) for column in rows.T]
 
 
-@given(st.integers(0, 11), st.integers(0, 20), st.integers(1, 40), seeds)
+@given(st.integers(0, 22), st.integers(0, 20), st.integers(1, 40), seeds)
 def test_each_of_several_has_the_bits_that_it_has_alone(count: int, n: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     weights, rows = rng.normal(size=(count, n + 3)), aligned_rows(rng.normal(size=(n, columns)))
