@@ -217,8 +217,11 @@ class RunningStatistics:
                 evicted[number],
             )
         out = np.full((n, len(self.names)), np.nan)
-        totals.make_features(self.feature_set.codes, timestamps, found, out)
-        self._run_effects(order, rows, label_values, evicted, out)
+        effects_found = self._run_effects(order, rows, label_values, evicted)
+        if (order < n).any():  # a restore counts labels and looks nothing up
+            totals.make_features(self.feature_set.codes, timestamps, found, out)
+            if effects_found is not None:
+                out[:, self.feature_set.effect_columns] = effects_found
         for table, gone in zip(self.tables, evicted, strict=True):
             table.release_evicted(gone[gone != totals.NO_ROW].tolist())
         return out
@@ -255,15 +258,14 @@ class RunningStatistics:
         rows: Sequence[Integers],
         label_values: Floats,
         evicted: Integers,
-        out: Floats,
-    ) -> None:
-        """Run the effects as the tables have been run."""
+    ) -> Floats | None:
+        """Run the effects as the tables have been run, and return those looked up, (n, 5); None without."""
         own = self._effect_arrays()
         if own is None:
-            return
+            return None
         user, item = self.feature_set.layout.effects or (0, 0)
         item_lists = self.tables[item].annotations
-        found = np.full((len(out), effects.FEATURES), np.nan)
+        found = np.full((len(label_values), effects.FEATURES), np.nan)
         effects.run(
             order,
             rows[user],
@@ -282,7 +284,7 @@ class RunningStatistics:
             self._lists.packed,
             found,
         )
-        out[:, self.feature_set.effect_columns] = found
+        return found
 
     def replace(
         self,
