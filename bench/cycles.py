@@ -6,7 +6,7 @@ that change at once. Other seeds of the learner show what chance alone does to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -18,17 +18,20 @@ from bench.changes import changing_kernel, changing_stream
 from bench.options import Options
 from bench.rows import kuairec, scores, with_offset
 from bench.summary import mean_and_error
+from forks import ForksSettings
 from forks.arrays import BoolArray, FloatArray
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
 
 RUNS: Final = 8
-BASE: Final = "8000"
+BASE: Final = str(ForksSettings.practical(1).cycle)
+"""The cycle of the preset."""
+OTHER_SEED: Final = f"{BASE}, other seed"
 VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         BASE: {},
         **{str(cycle): {"cycle": cycle} for cycle in (2_000, 4_000, 16_000)},
-        "8000, other seed": {"seed": 1_000},
+        OTHER_SEED: {"seed": 1_000},
     }
 )
 """Settings that differ from the preset."""
@@ -67,7 +70,7 @@ def _plays(runs: int) -> Iterator[_Events]:
         yield _Events(rows.of_use(), rows.positive, with_offset())
 
 
-def _changing(stream: Any, runs: int) -> Iterator[_Events]:
+def _changing(stream: Callable[[int, int], tuple[FloatArray, FloatArray]], runs: int) -> Iterator[_Events]:
     for seed in range(runs):
         X, y = stream(9_000 + seed, PHASE)
         yield _Events(X, y > 0.0, {})

@@ -97,38 +97,38 @@ def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
             a = b = c = d = e = f = g = h = broadcast(0.0)
             for n in range(rows.shape[0]):
                 row = load(rows, (n, j))
-                a = fma(broadcast(weights[i, n]), row, a)
-                b = fma(broadcast(weights[i + 1, n]), row, b)
-                c = fma(broadcast(weights[i + 2, n]), row, c)
-                d = fma(broadcast(weights[i + 3, n]), row, d)
-                e = fma(broadcast(weights[i + 4, n]), row, e)
-                f = fma(broadcast(weights[i + 5, n]), row, f)
-                g = fma(broadcast(weights[i + 6, n]), row, g)
-                h = fma(broadcast(weights[i + 7, n]), row, h)
-            store(out, (i, j), a)
-            store(out, (i + 1, j), b)
-            store(out, (i + 2, j), c)
-            store(out, (i + 3, j), d)
-            store(out, (i + 4, j), e)
-            store(out, (i + 5, j), f)
-            store(out, (i + 6, j), g)
-            store(out, (i + 7, j), h)
+                a, b, c, d = _add_to_four(weights, i, n, row, a, b, c, d)
+                e, f, g, h = _add_to_four(weights, i + 4, n, row, e, f, g, h)
+            _store_four(out, i, j, a, b, c, d)
+            _store_four(out, i + 4, j, e, f, g, h)
     fours = out.shape[0] - out.shape[0] % 4
     for i in range(eights, fours, 4):
         for j in range(0, out.shape[1], CACHE_LINE):
             a = b = c = d = broadcast(0.0)
             for n in range(rows.shape[0]):
-                row = load(rows, (n, j))
-                a = fma(broadcast(weights[i, n]), row, a)
-                b = fma(broadcast(weights[i + 1, n]), row, b)
-                c = fma(broadcast(weights[i + 2, n]), row, c)
-                d = fma(broadcast(weights[i + 3, n]), row, d)
-            store(out, (i, j), a)
-            store(out, (i + 1, j), b)
-            store(out, (i + 2, j), c)
-            store(out, (i + 3, j), d)
+                a, b, c, d = _add_to_four(weights, i, n, load(rows, (n, j)), a, b, c, d)
+            _store_four(out, i, j, a, b, c, d)
     for i in range(fours, out.shape[0]):
         vecmat(weights[i, : rows.shape[0]], rows, out[i])
+
+
+@njit(cache=True, inline="always")
+def _add_to_four(weights: FloatArray, i: int, n: int, row: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Return four sums with ``row`` added, times number n of four rows of ``weights`` from i on."""
+    a = fma(broadcast(weights[i, n]), row, a)
+    b = fma(broadcast(weights[i + 1, n]), row, b)
+    c = fma(broadcast(weights[i + 2, n]), row, c)
+    d = fma(broadcast(weights[i + 3, n]), row, d)
+    return a, b, c, d
+
+
+@njit(cache=True, inline="always")
+def _store_four(out: FloatArray, i: int, j: int, a: Any, b: Any, c: Any, d: Any) -> None:
+    """Write eight numbers each to four rows from i on, from column j on."""
+    store(out, (i, j), a)
+    store(out, (i + 1, j), b)
+    store(out, (i + 2, j), c)
+    store(out, (i + 3, j), d)
 
 
 @njit(cache=True)

@@ -21,4 +21,4 @@ def test_figures_of_each_cycle_are_differences_to_the_preset(
             "mistakes": {"mean": 0.0, "error": 0.0},
             "log_loss": {"mean": 0.0, "error": 0.0},
         }
-        assert found[stream]["8000, other seed"] != found[stream]["4000"]
+        assert found[stream][cycles.OTHER_SEED] != found[stream]["4000"]
