@@ -2,7 +2,7 @@
 
 The public names are in this module; the folders, from the ground up:
 
-- `forks.compiled`: vectors, products and the exponential function for compiled loops, with fixed bits.
+- `forks.compiled`: vectors, products and elementary functions for compiled loops, with fixed bits.
 - `forks.linalg`: LAPACK on one thread.
 - `forks.algorithm`: the mathematics, one part a module, each beside its equation.
 - `forks.learning`: the compiled event loop and the two stages of the learner.

@@ -19,7 +19,7 @@ SMALLEST = -708.0
 
 # x = n log 2 + r with |r| <= log(2) / 2 (Cody and Waite, Software Manual for the Elementary Functions, 1980).
 # The high part of log 2 has 32 bits, so that n times it is exact.
-LOG2_E = 1.0 / math.log(2.0)
+LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 
