@@ -49,5 +49,7 @@ def aligned_rows(matrix: FloatArray) -> FloatArray:
     """
     rows, columns = matrix.shape
     copy = aligned_zeros(rows * padded_length(columns)).reshape((rows, padded_length(columns)))
-    copy[:, :columns] = matrix
+    for i in range(rows):  # an assignment of a slice would compile the text of its error, too
+        for j in range(columns):
+            copy[i, j] = matrix[i, j]
     return copy
