@@ -13,7 +13,10 @@ import pytest
 from forks.algorithm.kernels import gaussian_in_place, squared_distance_matrix
 from forks.algorithm.newton import NewtonState, newton_step
 from forks.compiled.alignment import aligned_rows
+from forks.compiled.logarithm import log1p, logarithm
+from forks.compiled.normal import normal
 from forks.compiled.products import downdate_and_vecmat, matmul
+from forks.compiled.trigonometry import cosine_and_sine
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,7 +33,11 @@ def worked_out() -> str:
     downdate_and_vecmat(matrix, phi[0], phi[1], out)
     newton = NewtonState.prior(11, 1.0)
     newton_step(newton, phi[2, :11].copy(), 0.3, 0.4, np.empty(11))
-    return b"".join(part.tobytes() for part in (phi, matrix, out, *newton)).hex()
+    numbers = (3.0 * X).ravel().tolist()
+    elementary = np.array(
+        [(*cosine_and_sine(x), *normal(x), logarithm(abs(x)), log1p(abs(x))) for x in numbers]
+    )
+    return b"".join(part.tobytes() for part in (phi, matrix, out, *newton, elementary)).hex()
 
 
 @pytest.mark.slow
