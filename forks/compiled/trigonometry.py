@@ -19,8 +19,10 @@ HALF_PI_HIGH = float.fromhex("0x1.921fb54442d18p+0")
 HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")
 
 # Coefficients of the Taylor series; what is left out is below 2^-58 of the result.
-S3, S5, S7, S9, S11, S13, S15, S17 = ((-1) ** (n // 2) / math.factorial(n) for n in range(3, 18, 2))
-C4, C6, C8, C10, C12, C14, C16 = ((-1) ** (n // 2) / math.factorial(n) for n in range(4, 17, 2))
+S3, S5, S7, S9, S11, S13, S15, S17 = (
+    (1.0 if n % 4 < 2 else -1.0) / math.factorial(n) for n in range(3, 18, 2)
+)
+C4, C6, C8, C10, C12, C14, C16 = ((1.0 if n % 4 < 2 else -1.0) / math.factorial(n) for n in range(4, 17, 2))
 
 
 @njit(cache=True)
