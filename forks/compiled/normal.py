@@ -40,7 +40,8 @@ Q11, Q10, Q9, Q8, Q7, Q6, Q5, Q4, Q3, Q2, Q1, Q0 = (
 )
 
 
-@njit(cache=True, error_model="numpy")
+# The compiler would call it, as it is long, and makes no vector instructions of a loop with calls.
+@njit(cache=True, error_model="numpy", forceinline=True)
 def normal(z: float) -> tuple[float, float]:
     """Return exp(-z^2 / 2), which is the normal density times sqrt(2 pi), and the distribution function.
 
