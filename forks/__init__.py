@@ -3,7 +3,7 @@
 The public names are in this module; the folders, from the ground up:
 
 - `forks.compiled`: vectors, products and elementary functions for compiled loops, with fixed bits.
-- `forks.linalg`: LAPACK on one thread.
+- `forks.linalg`: decompositions of small matrices, with the same bits on every machine.
 - `forks.algorithm`: the mathematics, one part a module, each beside its equation.
 - `forks.learning`: the compiled event loop and the two stages of the learner.
 - `forks.rivals`: other online learners with the same interface, to compare with.

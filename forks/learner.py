@@ -47,8 +47,8 @@ class Forks:
 
     Learners with the same settings that learned the same events in the same order have the same bits, whether
     the events came one by one or in batches, and whether or not a learner was saved with `state` and restored
-    with `from_state` in between. (This holds on one type of processor: changes of the map, once a cycle, call
-    LAPACK on one thread. Nothing else calls it.)
+    with `from_state` in between. This holds on all processors and with all versions of libraries that the
+    tests cover: all arithmetic is compiled from this library's own loops.
 
     Parameters
     ----------

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forks.compiled.logarithm import logarithm
 from forks.compiled.philox import philox
+from forks.compiled.trigonometry import cosine_and_sine
 
 # Numbers are drawn in blocks, because a call costs as much as a hundred of its numbers.
 BLOCK = 1024
@@ -25,6 +28,8 @@ class Purpose(IntEnum):
     EVICTION = 6
     DICTIONARY = 7
     HESSIAN = 8
+    FREQUENCIES = 9
+    PHASES = 10
 
 
 def draws(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.uint64]:
@@ -64,6 +69,26 @@ def fractions(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[n
     """
     bits = draws(seed, purpose, number, count) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53
+
+
+def normals(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.float64]:
+    """Return ``count`` normal numbers with mean 0 and variance 1, made of as many `fractions` or one more.
+
+    References
+    ----------
+    Box and Muller, A Note on the Generation of Random Normal Deviates, 1958.
+
+    Examples
+    --------
+    >>> numbers = normals(1, Purpose.FREQUENCIES, 0, 10_001)
+    >>> bool(abs(numbers.mean()) < 0.03), bool(abs(numbers.std() - 1.0) < 0.03)
+    (True, True)
+    """
+    pairs = fractions(seed, purpose, number, count + count % 2).reshape(-1, 2)
+    radii = np.sqrt([-2.0 * logarithm(1.0 - first) for first in pairs[:, 0].tolist()])
+    waves = np.array([cosine_and_sine(2.0 * math.pi * second) for second in pairs[:, 1].tolist()])
+    numbers: NDArray[np.float64] = (radii[:, None] * waves.reshape(-1, 2)).reshape(-1)[:count]
+    return numbers
 
 
 def uniform(seed: int, purpose: Purpose, number: int) -> float:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from forks.adapters.presets import PresetName, check_names, preset_settings
 from forks.arrays import FloatArray
 from forks.learner import Forks
+from forks.losses import probabilities
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -180,7 +180,7 @@ class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR0
         loss = self.learner_.settings.loss
         if loss != "logistic":
             raise ValueError(f"loss = {loss!r} has no probabilities: 'logistic' has")
-        return np.column_stack([expit(-scores), expit(scores)])
+        return np.column_stack([probabilities(-scores), probabilities(scores)])
 
     def _classes(self, targets: NDArray[Any], given: ArrayLike | None) -> NDArray[Any]:
         if hasattr(self, "classes_"):

@@ -8,6 +8,7 @@ from forks.algorithm.newton import NewtonState
 from forks.arrays import FloatArray
 from forks.linalg.eigen import symmetric_eigen
 from forks.linalg.least_squares import plain_least_squares
+from forks.linalg.products import product
 
 # Directions of the new map in which the stored points hardly vary get nothing from the old map.
 RELATIVE_CUTOFF = 1e-3
@@ -67,10 +68,10 @@ def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
     """
     linear = len(newton.weights) - len(T)
     weights, inverse = newton.weights.copy(), newton.inverse_hessian.copy()
-    weights[linear:] = T @ weights[linear:]
-    inverse[linear:] = T @ inverse[linear:]
-    inverse[:, linear:] = inverse[:, linear:] @ T.T
-    inverse[linear:, linear:] += _positive_part(np.eye(len(T)) - T @ T.T) / alpha
+    weights[linear:] = product(T, weights[linear:, None])[:, 0]
+    inverse[linear:] = product(T, inverse[linear:])
+    inverse[:, linear:] = product(inverse[:, linear:], T.T)
+    inverse[linear:, linear:] += _positive_part(np.eye(len(T)) - product(T, T.T)) / alpha
     return NewtonState(weights, (inverse + inverse.T) / 2)
 
 
@@ -97,7 +98,7 @@ def forget(newton: NewtonState, share: float, alpha: float | FloatArray) -> Newt
     scale = roots[:, None] * roots
     values, vectors = symmetric_eigen(newton.inverse_hessian * scale)
     variances = np.maximum(values, np.minimum(values / share, 1.0 / precisions[-1]))
-    inverse = (vectors * variances) @ vectors.T / scale
+    inverse = product(vectors * variances, vectors.T) / scale
     return newton._replace(inverse_hessian=(inverse + inverse.T) / 2)
 
 
@@ -105,5 +106,4 @@ def _positive_part(matrix: FloatArray) -> FloatArray:
     values, vectors = symmetric_eigen(matrix)
     first = int(np.searchsorted(values, 0.0))
     positive = vectors[:, first:]
-    part: FloatArray = (positive * values[first:]) @ positive.T
-    return part
+    return product(positive * values[first:], positive.T)

@@ -14,6 +14,7 @@ from forks.compiled.alignment import aligned_rows
 from forks.compiled.products import matmul
 from forks.jit import njit
 from forks.linalg.least_squares import least_squares
+from forks.linalg.vectors import norm
 
 # Phi_pm's singular values fall as fast as the kernel's eigenvalues. Values below this share of the largest
 # one, or of the kernel's largest value, 1, are noise, and dividing by them would turn noise into features.
@@ -39,7 +40,7 @@ class FeatureMap(NamedTuple):
 def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
     """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2) (FORKS, section 3.1)."""
     target = factors.vectors * np.sqrt(np.abs(factors.values))
-    size = float(np.linalg.norm(sketch.phi_pm))
+    size = norm(sketch.phi_pm)
     if size <= CUTOFF:
         Z = np.zeros((sketch.phi_pm.shape[1], target.shape[1]))
     else:

@@ -10,6 +10,7 @@ from forks.algorithm.kernels import gaussian_column, gaussian_matrix
 from forks.algorithm.sjlt import Sjlt, SjltRows, add_rows, without
 from forks.arrays import FloatArray, IntArray
 from forks.jit import njit
+from forks.linalg.products import product
 from forks.randomness import Purpose, draws
 
 
@@ -73,8 +74,8 @@ class KernelSketch:
         sample = np.ascontiguousarray(order[:landmarks], dtype=np.int64)
         kernel = gaussian_matrix(points, points, gamma)
         S = sjlt.rows(serials).dense()
-        phi_pm = np.ascontiguousarray(S.T @ kernel[:, sample])
-        phi_pp = np.ascontiguousarray(S.T @ kernel @ S)
+        phi_pm = product(S.T, kernel[:, sample])
+        phi_pp = product(product(S.T, kernel), S)
         return cls(points, serials, sample, phi_pm, phi_pp, sjlt=sjlt, gamma=gamma)
 
     @property

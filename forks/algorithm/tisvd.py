@@ -13,6 +13,8 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.linalg.eigen import symmetric_eigen
+from forks.linalg.orthogonal import outside
+from forks.linalg.products import product
 
 
 class Factors(NamedTuple):
@@ -64,18 +66,8 @@ def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
     vectors, values = factors
     k = factors.rank
     # A B' is symmetric, so both its row space and its column space lie in the span of A.
-    basis = np.concatenate([vectors, _outside(vectors, A)], axis=1)
-    H = (basis.T @ A) @ (basis.T @ B).T  # Eq. 8
+    basis = np.concatenate([vectors, outside(vectors, A)], axis=1)
+    H = product(product(basis.T, A), product(basis.T, B).T)  # Eq. 8
     H[np.arange(k), np.arange(k)] += values
     rotation = truncated_svd(H, k)
-    return Factors(np.ascontiguousarray(basis @ rotation.vectors), rotation.values)  # Eq. 9
-
-
-def _outside(basis: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the part of ``columns`` outside of the span of ``basis``."""
-    outside = columns - basis @ (basis.T @ columns)
-    # A second pass: the small rest of a column that is nearly in the span is not orthogonal to it yet.
-    outside -= basis @ (basis.T @ outside)
-    left, singular_values, _ = np.linalg.svd(outside, full_matrices=False)
-    negligible = max(columns.shape) * np.finfo(np.float64).eps * np.linalg.norm(columns)
-    return left[:, singular_values > negligible]
+    return Factors(product(basis, rotation.vectors), rotation.values)  # Eq. 9

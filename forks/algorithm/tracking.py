@@ -34,6 +34,8 @@ import numpy as np
 from forks.algorithm.newton import clipped, project_and_step
 from forks.algorithm.weighted import repeated_slope, weighted_project_and_step
 from forks.arrays import FloatArray
+from forks.compiled.exponential import exponential
+from forks.compiled.logarithm import logarithm
 from forks.compiled.products import dot, rank_one_downdate, vecmat
 from forks.compiled.simd import fma
 from forks.jit import njit
@@ -207,8 +209,8 @@ def track_weighted(
     of_fast = max(probability(label * fast), FLOOR)
     of_renewed = max(probability(label * renewed), FLOOR)
     best = max(of_own, of_slow, of_fast, of_renewed)  # relative to it, as no power takes it to 0
-    of_own, of_slow = (of_own / best) ** importance, (of_slow / best) ** importance
-    of_fast, of_renewed = (of_fast / best) ** importance, (of_renewed / best) ** importance
+    of_own, of_slow = _power(of_own / best, importance), _power(of_slow / best, importance)
+    of_fast, of_renewed = _power(of_fast / best, importance), _power(of_renewed / best, importance)
     total = shares[0] * of_own + shares[1] * of_slow + shares[2] * of_fast + shares[3] * of_renewed
     kept = (1.0 - SWITCHING) / total
     shares[0] = shares[0] * of_own * kept + SWITCHING * FIRST_SHARES[0]
@@ -229,6 +231,12 @@ def track_weighted(
         )
         rank_one_downdate(covariance, u)
     _turn(corrections, shares, covariance, phase)
+
+
+@njit(cache=True)
+def _power(base: float, exponent: float) -> float:
+    """Return base^exponent, for a base in (0, 1] and an exponent > 0."""
+    return exponential(exponent * logarithm(base))
 
 
 @njit(cache=True, inline="always")

@@ -69,13 +69,30 @@ def fma(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
 
 
 @typed_intrinsic
+def add(_typing: Any, _a: Any, _b: Any) -> Any:
+    """Return a + b for vectors."""
+    return VECTOR8(VECTOR8, VECTOR8), _instruction("fadd")
+
+
+@typed_intrinsic
 def subtract(_typing: Any, _a: Any, _b: Any) -> Any:
     """Return a - b for vectors."""
+    return VECTOR8(VECTOR8, VECTOR8), _instruction("fsub")
+
+
+@typed_intrinsic
+def multiply(_typing: Any, _a: Any, _b: Any) -> Any:
+    """Return the products of the numbers of two vectors."""
+    return VECTOR8(VECTOR8, VECTOR8), _instruction("fmul")
+
+
+def _instruction(name: str) -> Callable[..., Any]:
+    """Return the generator of one instruction of LLVM."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.fsub(*values)
+        return getattr(builder, name)(*values)
 
-    return VECTOR8(VECTOR8, VECTOR8), generate
+    return generate
 
 
 @typed_intrinsic

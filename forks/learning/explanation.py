@@ -9,6 +9,7 @@ import numpy as np
 
 from forks.algorithm.tracking import UNCHANGED, Tracker
 from forks.arrays import FloatArray
+from forks.compiled.products import dot, vecmat
 from forks.settings import ForksSettings
 
 
@@ -86,14 +87,16 @@ def split(
     """
     linear = settings.linear_features
     own = weights[:linear] * z[:linear]
-    kernel = float(weights[linear:] @ z[linear:]) + expansion
+    kernel = float(dot(weights[linear:], z[linear:])) + expansion
     unbounded = math.fsum([*own, offset, kernel])
     terms, bounded = own, abs(unbounded) <= settings.clip
     if settings.tracking:
         corrections = tracker.corrections * z[:linear]
         if tracker.phase[0] == UNCHANGED:
             corrections[2] = 0.0
-        terms = own + tracker.shares[1:] @ corrections
+        mixed = np.empty(linear)
+        vecmat(tracker.shares[1:], corrections, mixed)
+        terms = own + mixed
         bounded = bounded and bool((np.abs(unbounded + corrections.sum(axis=1)) <= settings.clip).all())
     columns = np.zeros(settings.dimension)
     if linear:

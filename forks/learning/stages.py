@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Self
 
 import numpy as np
@@ -16,13 +15,14 @@ from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.algorithm.tracking import Tracker
 from forks.algorithm.weighted import repeated_slope
 from forks.arrays import FloatArray, IntArray
+from forks.compiled.exponential import exponential
+from forks.compiled.products import matvec
 from forks.learning import event_loop
 from forks.learning.events import EventSource
 from forks.learning.explanation import Explanation, split
 from forks.learning.health import Health, singular_values_of
 from forks.learning.params import params_of
 from forks.learning.stored_points import NearPoint, nearest
-from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope, loss_value
 from forks.settings import ForksSettings
 from forks.state import State, StateReader
@@ -323,7 +323,6 @@ class Stages:
         point: FloatArray = event_loop.kernel_point(x, self._params, self.updates, *self._arrays[:2])
         return point
 
-    @on_one_thread
     def _change_map(self, x: FloatArray) -> None:
         """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
         before = self._hypothesis
@@ -348,7 +347,7 @@ class Stages:
         if not self._settings.carry_over:
             return NewtonState.prior(self._settings.features, _prior_precisions(self._settings))
         points, coefficients = before.expansion
-        values = gaussian_matrix(points, points, self._gamma) @ coefficients
+        values = matvec(gaussian_matrix(points, points, self._gamma), coefficients)
         return first_weights(before.newton, values, kernel.features())
 
     def _next_newton(self, before: NewtonState, kernel: SketchedKernel, point: FloatArray) -> NewtonState:
@@ -359,7 +358,7 @@ class Stages:
         old = kernel.features_with(point)
         kernel.change(point)
         newton = carry_over(before, transfer(old, kernel.features()), self._settings.alpha)
-        share = math.exp(-self._since_change / self._settings.memory)
+        share = exponential(-self._since_change / self._settings.memory)
         return forget(newton, share, _prior_precisions(self._settings))
 
 

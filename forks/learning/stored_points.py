@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forks.algorithm.kernels import gaussian
 from forks.arrays import FloatArray
 
 
@@ -52,6 +53,6 @@ def nearest(
     squared = np.square(points - point).sum(axis=1)
     order = np.argsort(squared, kind="stable")[:count]
     return [
-        NearPoint(float(np.sqrt(squared[row])), float(np.exp(-gamma * squared[row])), learned_before[row])
+        NearPoint(float(np.sqrt(squared[row])), gaussian(point, points[row], gamma), learned_before[row])
         for row in order.tolist()
     ]

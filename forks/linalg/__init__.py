@@ -1,1 +1,1 @@
-"""Linear algebra by LAPACK on one thread: least squares and symmetric eigenvectors."""
+"""Decompositions of small matrices in compiled loops with a fixed order: the same bits on every machine."""

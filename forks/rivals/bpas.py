@@ -59,5 +59,5 @@ class BPAS(Budgeted):
             self._add(event, step)
             return
         row = self._kernels(event)
-        slot = int(np.argmin(self.coefficients**2 * (1.0 - row**2)))
+        slot = int(np.argmin(np.square(self.coefficients) * (1.0 - np.square(row))))
         self._store_at(slot, event, self.coefficients[slot] * row[slot] + step)

@@ -9,8 +9,10 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, vecmat
+from forks.compiled.trigonometry import cosine_and_sine
 from forks.jit import njit
 from forks.losses import LOSSES, LossName, loss_slope
+from forks.randomness import Purpose, normals
 from forks.rivals.base.learner import VectorRival, at_least, known_loss, positive
 
 
@@ -66,9 +68,9 @@ class FOGD(VectorRival):
         super().__init__(dimension)
         self.loss = known_loss(loss)
         self._step = positive("step", step)
-        rng = np.random.default_rng(at_least("seed", seed, 0))
-        shape = (dimension, at_least("frequencies", frequencies, 1))
-        self._frequencies = rng.standard_normal(shape) / positive("width", width)
+        count = dimension * at_least("frequencies", frequencies, 1)
+        drawn = normals(at_least("seed", seed, 0), Purpose.FREQUENCIES, 0, count)
+        self._frequencies = drawn.reshape(dimension, frequencies) / positive("width", width)
         self.features = 2 * frequencies
         self.weights = np.zeros(self.features)
 
@@ -89,7 +91,7 @@ def waves(x: FloatArray, frequencies: FloatArray) -> FloatArray:
     vecmat(x, frequencies, out[count:])
     scale = 1.0 / math.sqrt(count)
     for i in range(count):
-        angle = out[count + i]
-        out[i] = scale * math.cos(angle)
-        out[count + i] = scale * math.sin(angle)
+        cosine, sine = cosine_and_sine(out[count + i])
+        out[i] = scale * cosine
+        out[count + i] = scale * sine
     return out

@@ -10,8 +10,11 @@ import numpy as np
 from forks.algorithm.moments import standardize, update_moments
 from forks.algorithm.newton import NewtonState, clipped, newton_step, project
 from forks.arrays import FloatArray
-from forks.compiled.products import dot
+from forks.compiled.products import dot, matvec
+from forks.compiled.trigonometry import cosine_and_sine
+from forks.jit import njit
 from forks.losses import LOGISTIC, LossName, loss_curvature, loss_slope
+from forks.randomness import Purpose, fractions, normals
 from forks.rivals.base.learner import VectorRival, at_least, positive
 
 
@@ -37,7 +40,7 @@ class FourierNewton(VectorRival):
     clip
         Bound of the scores, which are kept in [-clip, clip]; > 0.
     seed
-        Seed of omega and b.
+        Seed of omega and b, >= 0.
 
     References
     ----------
@@ -73,9 +76,9 @@ class FourierNewton(VectorRival):
     ) -> None:
         super().__init__(dimension)
         at_least("features", features, 0)
-        rng = np.random.default_rng(seed)
-        self._omega = rng.standard_normal((features, dimension)) / positive("width", width)
-        self._phase = rng.uniform(0.0, 2.0 * math.pi, features)
+        drawn = normals(at_least("seed", seed, 0), Purpose.FREQUENCIES, 0, features * dimension)
+        self._omega = drawn.reshape(features, dimension) / positive("width", width)
+        self._phase = 2.0 * math.pi * fractions(seed, Purpose.PHASES, 0, features)
         self._clip = positive("clip", clip)
         self.count = 0
         self.mean = np.zeros(dimension)
@@ -103,5 +106,14 @@ class FourierNewton(VectorRival):
         """Return the features, (1 + dimension + D,)."""
         standard = np.empty_like(vector)
         standardize(vector, self.count, self.mean, self.squares, standard)
-        waves = np.cos(self._omega @ standard + self._phase)
-        return np.concatenate([[1.0], standard, math.sqrt(2.0 / max(1, len(waves))) * waves])
+        return np.concatenate([[1.0], standard, _waves(standard, self._omega, self._phase)])
+
+
+@njit(cache=True, allocates=True)
+def _waves(x: FloatArray, omega: FloatArray, phase: FloatArray) -> FloatArray:
+    """Return sqrt(2 / D) cos(omega x + phase), (D,)."""
+    out = matvec(omega, x)
+    scale = math.sqrt(2.0 / max(1, out.shape[0]))
+    for i in range(out.shape[0]):
+        out[i] = scale * cosine_and_sine(out[i] + phase[i])[0]
+    return out

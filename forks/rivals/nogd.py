@@ -8,8 +8,7 @@ import numpy as np
 
 from forks.algorithm.kernels import gaussian_matrix
 from forks.arrays import FloatArray
-from forks.compiled.products import matvec
-from forks.linalg.blas import on_one_thread
+from forks.compiled.products import matvec, vecmat
 from forks.linalg.eigen import symmetric_eigen
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.rivals.base.budgeted import Budgeted, kernel_features
@@ -89,12 +88,13 @@ class NOGD(Budgeted):
             if self.stored == self.budget:
                 self._make_features()
 
-    @on_one_thread
     def _make_features(self) -> None:
         points = np.ascontiguousarray(self.points.T)
         values, vectors = symmetric_eigen(gaussian_matrix(points, points, self._gamma))
-        values, vectors = values[-self.rank :], vectors[:, -self.rank :]
+        values, vectors = values[-self.rank :], np.ascontiguousarray(vectors[:, -self.rank :])
         sound = values > values[-1] * self.budget * np.finfo(np.float64).eps
         roots = np.sqrt(values, where=sound, out=np.full(self.rank, np.inf))
-        self.basis = np.ascontiguousarray(vectors / roots)
-        self.coefficients = (vectors * sound) @ (vectors.T @ self.coefficients)
+        self.basis = vectors / roots
+        along = np.empty(self.rank)
+        vecmat(self.coefficients, vectors, along)
+        self.coefficients = matvec(vectors * sound, along)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.compiled.logarithm import logarithm
 from forks.compiled.products import dot
 from forks.jit import njit
 from forks.rivals.base.budgeted import Budgeted
@@ -119,7 +120,7 @@ class ProjectronPlus(Projectron):
         self, dimension: int, *, budget: int = 50, norm: float | None = None, width: float = 1.0
     ) -> None:
         super().__init__(dimension, budget=budget, width=width)
-        norm = math.sqrt((budget + 1) / math.log(budget + 1)) / 4.0 if norm is None else norm
+        norm = math.sqrt((budget + 1) / logarithm(budget + 1.0)) / 4.0 if norm is None else norm
         self._norm = positive("norm", norm)
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
 
 from forks.algorithm.newton import NewtonState, newton_step
 from forks.arrays import FloatArray
+from forks.compiled.normal import normal
 from forks.compiled.products import dot, vecmat
 from forks.rivals.base.learner import VectorRival, positive
 
@@ -59,7 +59,7 @@ class SCW(VectorRival):
         super().__init__(dimension)
         if not 0.5 < confidence < 1.0:
             raise ValueError(f"confidence must be between 0.5 and 1, not {confidence}")
-        self._phi = NormalDist().inv_cdf(confidence)
+        self._phi = quantile(confidence)
         self._largest = positive("C", C)
         self.weights, self.covariance = NewtonState.prior(dimension, 1.0)
 
@@ -70,17 +70,37 @@ class SCW(VectorRival):
         workspace = np.empty(self.dimension)
         vecmat(event, self.covariance, workspace)
         v = dot(event, workspace)
-        if self._phi * math.sqrt(v) > y * score:
-            alpha = self._alpha(y * score, v)
-            # (sqrt(a^2 + 4 v) - a) / 2 for a = alpha v phi, without cancellation
-            a = alpha * v * self._phi
-            root = 2.0 * v / (math.hypot(a, 2.0 * math.sqrt(v)) + a)
+        deviation = math.sqrt(v)
+        if deviation > 0.0 and self._phi * deviation > y * score:  # squares of tiny numbers are 0
+            alpha = self._alpha(y * score / deviation, deviation)
+            # (sqrt(alpha^2 v^2 phi^2 + 4 v) - alpha v phi) / 2, without cancellation, and without v^2
+            a = alpha * deviation * self._phi
+            root = 2.0 * deviation / (math.sqrt(a * a + 4.0) + a)
             growth = alpha * self._phi / root
             belief = NewtonState(self.weights, self.covariance)
             newton_step(belief, event, -y * alpha * (1.0 + growth * v), growth, workspace)
 
-    def _alpha(self, m: float, v: float) -> float:
+    def _alpha(self, margin: float, deviation: float) -> float:
+        """Return alpha, for ``margin`` = m / sqrt(v) and ``deviation`` = sqrt(v)."""
         squared = self._phi * self._phi
         zeta = 1.0 + squared
-        under = math.hypot(m * squared / 2.0, math.sqrt(v * squared * zeta))
-        return min(self._largest, max(0.0, (under - m * (1.0 + squared / 2.0)) / (v * zeta)))
+        half = margin * squared / 2.0
+        above = math.sqrt(half * half + squared * zeta) - (margin + half)
+        return min(self._largest, max(0.0, above / (deviation * zeta)))
+
+
+def quantile(probability: float) -> float:
+    """Return the least number at which the normal distribution function is a probability, from 0.5 to 1.
+
+    Examples
+    --------
+    >>> round(quantile(0.975), 6)
+    1.959964
+    """
+    low, high = 0.0, 10.0
+    while low < (middle := (low + high) / 2.0) < high:
+        if normal(middle)[1] < probability:
+            low = middle
+        else:
+            high = middle
+    return high

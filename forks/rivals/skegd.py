@@ -9,7 +9,6 @@ import numpy as np
 from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.arrays import FloatArray
 from forks.compiled.products import dot
-from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope
 from forks.rivals.base.budgeted import Budgeted, kernel_features
 from forks.settings import ForksSettings
@@ -125,7 +124,6 @@ class SkeGD(Budgeted):
         if slope != 0.0:
             self._add(event, -self._settings.step * slope)
 
-    @on_one_thread
     def _first_map(self, event: FloatArray) -> None:
         """Make the sketch from the stored points, which ends stage 1."""
         score = self._score(event)
@@ -133,7 +131,6 @@ class SkeGD(Budgeted):
         self.points[:] = self.coefficients[:] = 0.0
         self._keep_value(event, score, self._kernel)
 
-    @on_one_thread
     def _change_map(self, event: FloatArray, score: float, kernel: SketchedKernel) -> None:
         kernel.change(event)
         self.since_change = 0

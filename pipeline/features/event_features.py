@@ -10,12 +10,15 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, TypeAlias, cast
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forks.compiled.logarithm import log1p
+from forks.compiled.trigonometry import cosine_and_sine
 from pipeline.config.feature_layout import names_of
 from pipeline.config.stream import Stream
 from pipeline.config.stream_features import (
@@ -35,7 +38,7 @@ Fields: TypeAlias = Callable[[str], Sequence[Any]]
 """Returns a field of several interactions, given its name."""
 
 DECIMALS: Final = 6
-"""Decimals of logarithms, sines and cosines, so that they do not depend on the machine's C library."""
+"""Decimals of logarithms, sines and cosines."""
 MINUTE: Final = 60_000
 DAY: Final = 1_440
 """Minutes of a day."""
@@ -43,14 +46,11 @@ _FIRST_WEEKDAY: Final = 3
 """1970 began on the fourth day of a week from Monday on."""
 
 
+@cache
 def _cycle(length: int) -> Floats:
     """Return sine and cosine of each place in a cycle, shape (length, 2)."""
-    angles = [2.0 * math.pi * place / length for place in range(length)]
-    return np.array([[round(math.sin(a), DECIMALS), round(math.cos(a), DECIMALS)] for a in angles])
-
-
-_HOURS: Final = _cycle(DAY)
-_WEEKDAYS: Final = _cycle(7)
+    waves = [cosine_and_sine(2.0 * math.pi * place / length) for place in range(length)]
+    return np.array([[round(sine, DECIMALS), round(cosine, DECIMALS)] for cosine, sine in waves])
 
 
 def bucket_of(category: Id, columns: int) -> int:
@@ -128,8 +128,8 @@ def _times(feature: TimeFeature) -> Callable[[Fields, Integers], Floats]:
     def column(_: Fields, timestamps: Integers) -> Floats:
         minutes = timestamps // MINUTE + feature.utc_offset
         if feature.kind == "hour":
-            return _HOURS[minutes % DAY]
-        return _WEEKDAYS[(minutes // DAY + _FIRST_WEEKDAY) % 7]
+            return _cycle(DAY)[minutes % DAY]
+        return _cycle(7)[(minutes // DAY + _FIRST_WEEKDAY) % 7]
 
     return column
 
@@ -158,4 +158,4 @@ def _number(feature: NumberFeature, value: float | None) -> float:
     found = cast(float, feature.missing if value is None else value)
     if feature.clip is not None:
         found = min(max(found, feature.clip[0]), feature.clip[1])
-    return round(math.copysign(math.log1p(abs(found)), found), DECIMALS) if feature.log else found
+    return round(math.copysign(log1p(abs(float(found))), found), DECIMALS) if feature.log else found

@@ -16,13 +16,13 @@ this folder.
 # ruff: noqa: PLR0912, PLR0917 -- compiled code is called by position, and has no tables of functions
 from __future__ import annotations
 
-import math
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forks.compiled.exponential import exponential
+from forks.compiled.logarithm import log1p, logarithm
 from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -35,7 +35,7 @@ PRIOR_WEIGHT = 10.0
 DECIMALS = 6
 """Decimals that features are rounded to: further ones help no prediction, and are a fifth of the bytes of a
 record."""
-_UNIT = 10.0**DECIMALS
+_UNIT = float(10**DECIMALS)
 
 EVENTS, LABELS, VALUES, NEWEST, RECENT_EVENTS, RECENT_LABELS, RECENT_VALUES = range(7)
 """The columns of totals."""
@@ -71,7 +71,7 @@ ELSEWHERE = -1
 
 NEVER = 30.0 * 86_400.0
 """Seconds since the last event of an entity that has had none."""
-_LOG_2 = math.log(2.0)
+_LOG_2 = float.fromhex("0x1.62e42fefa39efp-1")
 
 
 @njit(cache=True, nogil=True)
@@ -263,11 +263,11 @@ def make_features(codes: Integers, times: Integers, found: Floats, out: Floats) 
                 value = _smoothed(found[own, event, LABELS], found[own, event, EVENTS], label_prior)
             elif code == LABEL_LOGIT:
                 mean = _smoothed(found[own, event, LABELS], found[own, event, EVENTS], label_prior)
-                value = math.log(mean / (1.0 - mean))
+                value = logarithm(mean / (1.0 - mean))
             elif code == VALUE_MEAN:
                 value = _smoothed(found[own, event, VALUES], found[own, event, EVENTS], value_prior)
             elif code == LOG_COUNT:
-                value = math.log1p(found[own, event, EVENTS])
+                value = log1p(found[own, event, EVENTS])
             elif code == LEANING_LABEL_MEAN:
                 prior = _group_mean(found[group, event, LABELS], found[group, event, EVENTS], label_prior)
                 value = _smoothed(found[own, event, LABELS], found[own, event, EVENTS], prior)
@@ -286,7 +286,7 @@ def make_features(codes: Integers, times: Integers, found: Floats, out: Floats) 
                 since = NEVER + 0.0 * events  # NaN stays
                 if found[own, event, EVENTS] > 0.0:
                     since = max(0.0, float(times[event]) - found[own, event, NEWEST]) / 1000.0
-                value = math.log1p(since)
+                value = log1p(since)
             out[event, feature] = float(np.rint(value * _UNIT) / _UNIT)
 
 

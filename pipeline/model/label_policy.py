@@ -6,11 +6,11 @@ before. So batches, restarts and audits make the same decisions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import ClassVar, Final
 
+from forks.compiled.exponential import exponential
 from pipeline.config.tree import Labels
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.totals import PRIOR_WEIGHT
@@ -99,7 +99,8 @@ class LabelPolicy:
         ahead = (asked - self.warm_up_predictions) - rate * (predicted + 1 - self.warm_up_predictions)
         if abs(ahead) >= MAX_RATE_DRIFT:
             return ahead < 0.0
-        h = rate * math.exp(-ahead / RATE_TOLERANCE)
+        slowed = exponential(-abs(ahead) / RATE_TOLERANCE)
+        h = rate * slowed if ahead > 0.0 else rate / slowed
         if name == "margin":
             return abs(score) < h
         excess = max(0.0, abs(score) - 0.5 * leverage([features[place] for place in self._log_counts]))
@@ -137,10 +138,13 @@ def leverage(log_counts: Sequence[float]) -> float:
     --------
     >>> leverage([0.0, 0.0]), leverage([])
     (1.0, 1.0)
-    >>> round(leverage([math.log1p(30), math.log1p(90)]), 6)
+    >>> round(leverage([3.433987, 4.51086]), 6)  # log(1 + 30), log(1 + 90)
     0.175
     """
     if not log_counts:
         return 1.0
-    shares = [1.0 / (math.expm1(log_count) + PRIOR_WEIGHT) for log_count in log_counts]
-    return PRIOR_WEIGHT / len(shares) * sum(shares)
+    total = 0.0
+    for log_count in log_counts:  # not sum(), which rounds otherwise from Python 3.12 on
+        inverse = exponential(-log_count)
+        total += inverse / (1.0 + (PRIOR_WEIGHT - 1.0) * inverse)  # 1 / (n + b) for inverse = 1 / (1 + n)
+    return PRIOR_WEIGHT / len(log_counts) * total

@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 import structlog
 
-from forks.linalg.blas import blas_libraries
 from pipeline.task.state import MAX_LIBRARY_EPOCHS, Libraries, LibraryEpoch, State
 
 PACKAGES: Final = ("numba", "llvmlite", "numpy", "scipy")
@@ -40,7 +39,7 @@ class OtherLibraries(msgspec.Struct, frozen=True):
 def libraries_here() -> Mapping[str, str]:
     """Return the versions of the libraries of this process, by name."""
     versions = {name: version(name) for name in PACKAGES}
-    return MappingProxyType(versions | {"blas": ", ".join(blas_libraries())[:200]})
+    return MappingProxyType(versions)
 
 
 def note_libraries(state: State) -> State:

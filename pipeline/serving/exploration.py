@@ -7,7 +7,6 @@ derives both again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
@@ -17,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from forks.compiled.normal import normal
 from forks.jit import njit
 from pipeline.config.tree import Config
 from pipeline.model.model import Model
@@ -168,7 +168,7 @@ def probabilities_of_best(scores: Floats, widths: Floats) -> Floats:
     return normalised
 
 
-@njit(cache=True, allocates=True)
+@njit(cache=True, allocates=True, error_model="numpy")
 def _sum_over_nodes(scores: Floats, widths: Floats, out: Floats) -> None:
     """Add each candidate's density times the others' distribution functions at all nodes to ``out`` (n,)."""
     n = scores.shape[0]
@@ -177,11 +177,11 @@ def _sum_over_nodes(scores: Floats, widths: Floats, out: Floats) -> None:
     below, density = np.empty(n), np.empty(n)
     for node in range(int((end - begin) / step) + 2):
         value = begin + node * step
+        for i in range(n):
+            bell, below[i] = normal((value - scores[i]) / widths[i])  # at least that of -TAIL
+            density[i] = bell / widths[i]
         others = 1.0
         for i in range(n):
-            z = (value - scores[i]) / widths[i]
-            below[i] = 0.5 * math.erfc(-z * math.sqrt(0.5))  # at least that of -TAIL
-            density[i] = math.exp(-0.5 * z * z) / widths[i]
             others *= below[i]
         for i in range(n):
             out[i] += density[i] * (others / below[i])

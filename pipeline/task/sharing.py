@@ -196,7 +196,8 @@ def _effect_sums(example: Example, target: Target, columns: Sequence[int]) -> Su
     """Return what a label says of its item's effect, given what was known when it was predicted."""
     signal = target.signal(example.watch_ratio)
     effect, noise_root, item_effect = (example.features[columns[number]] for number in range(3))
-    noise = max(noise_root, MIN_NOISE) ** 2
+    root = max(noise_root, MIN_NOISE)
+    noise = root * root
     residual = signal - effect
     rest = residual - item_effect
     return residual / noise, 1.0 / noise, signal, rest * rest

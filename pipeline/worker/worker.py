@@ -21,7 +21,6 @@ import confluent_kafka
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from forks.linalg.blas import limit_to_one_thread
 from pipeline.config.tree import Config, Kafka
 from pipeline.errors import AuthorizationError, BrokerError, FencedError
 from pipeline.kafka.access.authorization import (
@@ -162,7 +161,6 @@ class Worker:
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         warm_up(self._factory)
         tune_garbage_collector()
-        limit_to_one_thread()
         self._startup_seconds = time.monotonic() - begin
 
     def _refuse_missing_rights(self, client: Admin) -> None:

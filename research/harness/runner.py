@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 
-from forks.linalg.blas import on_one_thread
+from threadpoolctl import threadpool_limits
+
 from research.harness.store import Store
 from research.harness.trials import Result, Trial
 
@@ -36,10 +37,10 @@ def run_missing(trials: Sequence[Trial], store: Store, jobs: int, update: Callab
         update(done)
 
 
-@on_one_thread
 def result_of(trial: Trial) -> Result:
     """Run one trial with BLAS on one thread: processes share the machine, and times are compared."""
-    return trial.result()
+    with threadpool_limits(limits=1, user_api="blas"):
+        return trial.result()
 
 
 def _sequentially(trials: Sequence[Trial]) -> Iterator[tuple[Trial, Result]]:

@@ -144,7 +144,7 @@ def _slate_inputs() -> Iterator[Input]:
         for video in [*videos, 99] if number % 37 == 3 else videos:  # one that was not shown
             if chance.random() < 0.3:
                 continue
-            ratio = max(0.0, 0.8 + (user % 7 - 3) / 10 + (video % 11 - 5) / 10 + chance.gauss(0, 0.3))
+            ratio = max(0.0, 0.8 + (user % 7 - 3) / 10 + (video % 11 - 5) / 10 + _noise(chance, 0.3))
             known = timestamp + int(chance.expovariate(1 / 600_000)) - 60_000 * (number % 41 == 4)
             said = {"video_id": video, "play_duration": 30_000.0 * ratio, "watch_ratio": ratio}
             label = json.dumps(slate | {"timestamp": known} | said).encode()
@@ -156,6 +156,11 @@ def _slate_inputs() -> Iterator[Input]:
         if number % 47 == 6:
             yield message._replace(value=json.dumps(slate | {"items": []}).encode())
     yield from sorted(labels, key=lambda each: each.timestamp)
+
+
+def _noise(chance: random.Random, spread: float) -> float:
+    """Return a normal number with six decimals; further ones hang on the C library's logarithm and cosine."""
+    return round(chance.gauss(0, spread), 6)
 
 
 def _input(topic: str, row: dict[str, Any], timestamp: int, *fields: str) -> Input:
@@ -172,7 +177,7 @@ def _invented_inputs() -> Iterator[Input]:
     for number in range(INVENTED_EVENTS):
         user, video = chance.randrange(40), chance.randrange(60)
         timestamp = BEGIN + STEP * number
-        play = 30_000.0 * max(0.0, 0.8 + tastes[user] + tastes[1_000 + video] + chance.gauss(0, 0.4))
+        play = 30_000.0 * max(0.0, 0.8 + tastes[user] + tastes[1_000 + video] + _noise(chance, 0.4))
         row = {
             "event_id": f"event-{number}" if number % 3 else number,
             "user_id": user if user % 4 else f"user {user}",

@@ -9,14 +9,12 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
 from forks.arrays import FloatArray
-from forks.linalg.blas import on_one_thread
 
 # Share of the largest degree below which an eigenvalue counts as zero: rounding errors are smaller, and other
 # eigenvalues of a connected graph with n nodes and unit weights are at least (2 / n)^2.
 ROUNDING = 1e-12
 
 
-@on_one_thread
 def laplacian_kernel(
     adjacency: csr_array[Any, tuple[int, int]], *, ridge: float = 0.0, rank: int | None = None
 ) -> FloatArray:

@@ -30,7 +30,7 @@ def test_new_columns_are_as_if_they_had_been_zero_all_along(preset: str, events:
     narrow.learn_many(X[:events, :2], Y[:events])
     expected.learn_many(np.pad(X[:events, :2], ((0, 0), (0, 2))), Y[:events])
     learner = widened(narrow, 4)
-    # LAPACK rounds differently on matrices of different sizes, so the bits differ.
+    # Sums of different lengths are rounded differently, so the bits differ.
     np.testing.assert_allclose(
         learner.predict_and_learn_many(X[events:], Y[events:]),
         expected.predict_and_learn_many(X[events:], Y[events:]),

@@ -8,7 +8,6 @@ from scipy.linalg import svdvals
 
 from forks.algorithm.tisvd import Factors, tisvd, truncated_svd
 from forks.arrays import FloatArray
-from tests.support.examples import examples
 
 
 def product(factors: Factors) -> FloatArray:
@@ -60,7 +59,6 @@ def test_a_decomposition_is_the_best_of_its_rank(rank: int) -> None:
         assert_orthonormal(factors.vectors)
 
 
-@examples(50)  # LAPACK's threads may have to wait
 @given(st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 5))
 def test_a_step_is_the_best_approximation_of_what_was_kept_plus_the_change(
     seed: int, rank: int, columns: int

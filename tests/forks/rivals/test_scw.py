@@ -7,6 +7,7 @@ import pytest
 
 from forks.arrays import FloatArray
 from forks.rivals import SCW
+from forks.rivals.scw import quantile
 
 CONFIDENCE, C = 0.8, 0.6
 PHI = NormalDist().inv_cdf(CONFIDENCE)
@@ -46,6 +47,19 @@ def test_learns_a_plane() -> None:
     y = np.sign(X @ [0.1, -2.0, 5.0])
     scores = SCW(3).predict_and_learn_many(X, y)
     assert np.mean(scores[500:] * y[500:] > 0) > 0.97
+
+
+def test_an_event_whose_squares_are_zero_changes_nothing() -> None:
+    learner = SCW(1)
+    learner.learn_one([1.0], 1)
+    before = learner.weights.copy()
+    learner.learn_one([1e-200], -1)
+    assert (learner.weights == before).all()
+
+
+@pytest.mark.parametrize("confidence", [0.5000001, 0.6, 0.9, 0.99, 0.999999])
+def test_the_quantile_is_that_of_the_normal_distribution(confidence: float) -> None:
+    assert quantile(confidence) == pytest.approx(NormalDist().inv_cdf(confidence), rel=1e-9)
 
 
 @pytest.mark.parametrize(("field", "value"), [("confidence", 0.5), ("confidence", 1.0), ("C", 0.0)])
