@@ -28,6 +28,8 @@ True
 True
 """
 
+from typing import Final
+
 from forks.learner import Forks
 from forks.learning.entities import EntityTables
 from forks.learning.events import LastColumns
@@ -38,7 +40,14 @@ from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State
 
+ARITHMETIC: Final = 2
+"""Number of this library's arithmetic. A change that alters the bits of scores on purpose raises it.
+
+In arithmetic 1, LAPACK and BLAS decomposed matrices, and the C library computed logarithms and exponentials.
+"""
+
 __all__ = [
+    "ARITHMETIC",
     "LOSSES",
     "EntityTables",
     "Explanation",

@@ -1,7 +1,8 @@
-"""Which libraries the outputs were computed with: the last bits of scores depend on their versions.
+"""Which arithmetic the outputs were computed with: the last bits of scores depend on it.
 
-Their versions stand in each state record. Where a worker goes on with others, the outputs so far may not be
-derived again bit for bit, so the record also says up to where those before were in use.
+Each state record has the number of this program's arithmetic, `forks.ARITHMETIC`, and the versions of the
+compiler of its loops. Where a worker goes on with others, the outputs so far may not be derived again bit for
+bit, so the record also says up to where those before were in use.
 """
 
 from __future__ import annotations
@@ -15,31 +16,38 @@ from typing import Final
 import msgspec
 import structlog
 
+from forks import ARITHMETIC
 from pipeline.task.state import MAX_LIBRARY_EPOCHS, Libraries, LibraryEpoch, State
 
-PACKAGES: Final = ("numba", "llvmlite", "numpy", "scipy")
-"""The packages that compile the arithmetic, or are it."""
-NOT_NOTED: Final = "libraries that were not noted"
+COMPILERS: Final = ("numba", "llvmlite")
+"""The packages that compile the arithmetic."""
+NAME: Final = "arithmetic"
+"""Name of the number of the arithmetic among the versions."""
+BEFORE_NUMBERS: Final = "1"
+"""The arithmetic of records that name none: that of LAPACK, BLAS and the C library."""
 
 _log = structlog.get_logger()
 
 
 class OtherLibraries(msgspec.Struct, frozen=True):
-    """A part of a partition's outputs that was computed with other libraries than this process has."""
+    """A part of a partition's outputs that was computed otherwise than this process computes."""
 
     predictions_from: int
     """Sequence of its first prediction."""
     predictions_until: int
     """Sequence after that of the last."""
+    outcomes_until: int
+    """Sequence after that of its last outcome."""
     libraries: str
     """The versions that differ, and those of this process."""
+    other_arithmetic: bool
+    """Whether the arithmetic was another, so that its predictions cannot be derived again bit for bit."""
 
 
 @cache
 def libraries_here() -> Mapping[str, str]:
-    """Return the versions of the libraries of this process, by name."""
-    versions = {name: version(name) for name in PACKAGES}
-    return MappingProxyType(versions)
+    """Return the arithmetic of this process, and the versions of the packages that compile it, by name."""
+    return MappingProxyType({NAME: str(ARITHMETIC)} | {name: version(name) for name in COMPILERS})
 
 
 def note_libraries(state: State) -> State:
@@ -53,8 +61,10 @@ def note_libraries(state: State) -> State:
     if state.predictions:
         earlier = [*earlier, LibraryEpoch(noted.versions, state.predictions, state.outcomes)]
     if len(earlier) > MAX_LIBRARY_EPOCHS:  # the two oldest become one
-        _, second, *others = earlier
-        earlier = [LibraryEpoch({}, second.predictions, second.outcomes), *others]
+        first, second, *others = earlier
+        arithmetics = {_arithmetic_of(each.versions) for each in (first, second)}
+        versions = {NAME: arithmetics.pop()} if len(arithmetics) == 1 else {}
+        earlier = [LibraryEpoch(versions, second.predictions, second.outcomes), *others]
     return msgspec.structs.replace(state, libraries=Libraries(here, earlier))
 
 
@@ -68,9 +78,28 @@ def other_libraries(state: State) -> list[OtherLibraries]:
 def _others(epochs: list[LibraryEpoch]) -> Iterator[OtherLibraries]:
     begin = 0
     for epoch in epochs:
-        if epoch.versions != libraries_here() and epoch.predictions > begin:
-            yield OtherLibraries(begin, epoch.predictions, differing_libraries(epoch.versions) or NOT_NOTED)
+        if epoch.predictions > begin and (differing := differing_libraries(epoch.versions)):
+            yield OtherLibraries(
+                begin, epoch.predictions, epoch.outcomes, differing, _is_other_arithmetic(epoch.versions)
+            )
         begin = epoch.predictions
+
+
+class Derivable(msgspec.Struct, frozen=True):
+    """From where on outputs were computed with the arithmetic of this process."""
+
+    predictions: int
+    """Sequence of the first prediction."""
+    outcomes: int
+    """Sequence of the first outcome."""
+
+
+def derivable_from(state: State) -> Derivable:
+    """Return from where on this process can derive the outputs again bit for bit; 0 and 0 for all of them."""
+    others = [each for each in other_libraries(state) if each.other_arithmetic]
+    if not others:
+        return Derivable(0, 0)
+    return Derivable(others[-1].predictions_until, others[-1].outcomes_until)
 
 
 def differing_libraries(versions: Mapping[str, str]) -> str:
@@ -79,22 +108,45 @@ def differing_libraries(versions: Mapping[str, str]) -> str:
     Examples
     --------
     >>> here = libraries_here()
-    >>> differing_libraries(here), differing_libraries({})
-    ('', '')
-    >>> differing_libraries({**here, "numpy": "1.2"}) == f"numpy 1.2 (here {here['numpy']})"
+    >>> differing_libraries(here)
+    ''
+    >>> differing_libraries({**here, "numba": "0.1"}) == f"numba 0.1 (here {here['numba']})"
+    True
+    >>> differing_libraries({"numpy": "1.2"}) == f"arithmetic 1 (here {here['arithmetic']})"
     True
     """
-    here = libraries_here()
+    noted = {NAME: BEFORE_NUMBERS, **versions}
     return ", ".join(
-        f"{name} {text} (here {here.get(name, 'unknown')})"
-        for name, text in versions.items()
-        if here.get(name) != text
+        f"{name} {noted[name]} (here {text})"
+        for name, text in libraries_here().items()
+        if noted.get(name, text) != text
     )
+
+
+def _arithmetic_of(versions: Mapping[str, str]) -> str:
+    return versions.get(NAME, BEFORE_NUMBERS)
+
+
+def _is_other_arithmetic(versions: Mapping[str, str]) -> bool:
+    return _arithmetic_of(versions) != libraries_here()[NAME]
 
 
 def warn_of_other_libraries(state: State) -> None:
     """Log a warning if the outputs so far were computed with other libraries than this process has."""
-    if state.libraries and (found := differing_libraries(state.libraries.versions)):
+    versions = state.libraries.versions if state.libraries else {}
+    if not state.predictions or not (found := differing_libraries(versions)):
+        return
+    if _is_other_arithmetic(versions):
+        _log.warning(
+            "outputs have other last bits from here on: the arithmetic is another",
+            partition=state.partition,
+            outcomes_before=state.outcomes,
+            predictions_before=state.predictions,
+            libraries=found,
+            meaning="the state is kept; audits derive again what is written from here on; "
+            "see docs/upgrading.md",
+        )
+    else:
         _warn(found)
 
 

@@ -13,8 +13,8 @@ import forks
 from forks import validation
 from tests.forks.docstrings import modules_of, undocumented
 
-# Plain types and a table of constants need no example.
-WITHOUT_EXAMPLE = {"LOSSES", "LossName", "State"}
+# Plain types, numbers and a table of constants need no example.
+WITHOUT_EXAMPLE = {"ARITHMETIC", "LOSSES", "LossName", "State"}
 
 
 def public_names() -> list[Any]:

@@ -19,11 +19,9 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from tests.golden import scenarios
 from tests.golden.__main__ import FILE, KUAIREC
-from tests.golden.processor import ENVIRONMENT, needs_x86
 from tests.golden.scenarios import Scenario
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, Written
 
-pytestmark = needs_x86
 RECORDED = json.loads(FILE.read_text())
 AT_ONCE = 20_000
 """Messages that a producer's queue takes."""
@@ -56,7 +54,7 @@ def from_inputs(record: Written) -> object:
 def replayed(name: str, scenario: Scenario, bootstrap: str, prefix: str, folder: Path) -> Pipeline:
     """Run workers over all inputs, the second from where the first was stopped."""
     pipeline = Pipeline(bootstrap, prefix, folder, scenario.partitions)
-    pipeline.environment = ENVIRONMENT | scenario.environment()
+    pipeline.environment = scenario.environment()
     pipeline.program = FORKS  # libraries read the environment when they are imported
     outcomes = int(RECORDED["core"][name]["outcomes"].split()[0])
     if "labels" in scenario.settings:

@@ -55,20 +55,20 @@ def test_a_worker_warns_once_and_an_audit_tells_what_was_computed_elsewhere(
     here = libraries_here()
     assert state_check(pipeline) == {"status": "ok", "found": "workers can go on from it in 2 partitions"}
 
-    other = {**here, "numpy": "0.1"}
+    other = {**here, "numba": "0.1"}
     with monkeypatch.context() as other_process:
         other_process.setattr(libraries, "libraries_here", lambda: other)
         write_states_again(pipeline, libraries=Libraries(other))
     made_so_far = Counter(each.partition for each in pipeline.read(pipeline.topics.predictions))
     assert state_check(pipeline) == {
         "status": "warning",
-        "found": f"it was written with numpy 0.1 (here {here['numpy']})",
+        "found": f"it was written with numba 0.1 (here {here['numba']})",
     }
     pipeline.produce_events(events[400:])
     pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)
     log = pipeline.log_of(None).read_text()
     assert len(re.findall("libraries differ from those of the outputs so far", log)) == 1
-    assert f"numpy 0.1 (here {here['numpy']})" in log
+    assert f"numba 0.1 (here {here['numba']})" in log
 
     clean = forks(pipeline, "audit")
     assert clean.exit_code == 0, clean.output
@@ -79,7 +79,7 @@ def test_a_worker_warns_once_and_an_audit_tells_what_was_computed_elsewhere(
     assert audited.exit_code == 1, audited.output
     named = re.findall(r"predictions 0 to (\d+) of partition (\d) were made with (.*?):", audited.stdout)
     last = made_so_far[stray.partition] - 1
-    assert named == [(str(last), str(stray.partition), f"numpy 0.1 (here {here['numpy']})")]
+    assert named == [(str(last), str(stray.partition), f"numba 0.1 (here {here['numba']})")]
     assert state_check(pipeline)["status"] == "ok"
 
 

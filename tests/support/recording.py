@@ -26,7 +26,8 @@ from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
-from pipeline.task.state import State
+from pipeline.recovery.libraries import libraries_here
+from pipeline.task.state import Libraries, State
 from pipeline.tools.audit.differences import AuditResult, Finding
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.partition import audit
@@ -98,7 +99,7 @@ class Recording:
                 for number, dead_letter in enumerate(log.dead_letters)
             ],
             None if reference is None else log.snapshots[reference.chunks[0]],
-            log.state,
+            msgspec.structs.replace(log.state, libraries=Libraries(dict(libraries_here()))),
             {},
             [_source("label-requests", slot) for slot in log.requests],
             log.policy,

@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from pipeline.broker.temporary import temporary_broker
-from tests.golden.processor import ENVIRONMENT
 from tests.golden.scenarios import BEGIN, STEP, Scenario, invented
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, until
 from tests.upgrades.stored_log import (
@@ -74,7 +73,7 @@ def inputs_between(given: Scenario, prefix: str, begin: int, end: int) -> list[M
 def environment_of(given: Scenario, *, live: bool) -> dict[str, str]:
     """Return the settings of workers; those that are live keep back what may depend on later messages."""
     join = given.settings["join"] | (LIVE if live else {})
-    return ENVIRONMENT | replace(given, settings=given.settings | {"join": join}).environment()
+    return replace(given, settings=given.settings | {"join": join}).environment()
 
 
 def record(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -17,15 +18,19 @@ from pipeline.records.encoding import encode
 from pipeline.records.fields import Status
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
+from pipeline.recovery.libraries import Derivable
 from pipeline.tools.audit.differences import AuditResult, field_difference, tensor_difference
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.scores import ScoreCheck
 from pipeline.tools.audit.topic_records import DecodedRecord
 
+ROUNDING: Final = 1e-12
+"""Largest difference between losses of different arithmetics, absolute or relative."""
 DECISIONS_CHECKED: Final = "decisions to ask for a label derived again"
 PREDICTIONS_CHECKED: Final = "predictions derived again"
 OUTCOMES_CHECKED: Final = "outcomes compared with their prediction"
 OUTCOMES_LEARNED: Final = "outcomes learned"
+OTHER_ARITHMETIC: Final = "predictions made with another arithmetic, not derived again"
 CHECKS: Final = (PREDICTIONS_CHECKED, OUTCOMES_CHECKED, OUTCOMES_LEARNED)
 """Checks that are reported even if their number is 0."""
 
@@ -61,6 +66,9 @@ class Derivation:
         that decisions cannot be derived.
     snapshot
         Outcomes in the snapshot, its bytes and its offset; None if there is none to compare with.
+    derivable
+        From where on outputs have the arithmetic of this process. Predictions before it are not derived, and
+        the losses of outcomes before it may have other last bits.
     scores
         Check of what followers have answered; None without.
     """
@@ -75,6 +83,7 @@ class Derivation:
         policy: LabelPolicy | None,
         asked: int | None,
         snapshot: tuple[int, bytes, int] | None,
+        derivable: Derivable,
         scores: ScoreCheck | None = None,
     ) -> None:
         self.pending: dict[int, Prediction] = {}
@@ -94,6 +103,7 @@ class Derivation:
         self._correctable: OrderedDict[int, _Answered] = OrderedDict()
         """By sequence, predictions whose labels may be corrected."""
         self._snapshot = snapshot
+        self._derivable = derivable
         self._scores = scores
         self._topics = topics
         self._types = OutputTypes.of(topics.stream)
@@ -152,6 +162,9 @@ class Derivation:
         before = self.requested
         if before is not None:
             self.requested = before + (written.asked is True)
+        if written.sequence < self._derivable.predictions:
+            self._result.checked[OTHER_ARITHMETIC] += 1
+            return
         if model.folded < self._begin or written.model_version < self._begin:
             return
         if self._has_gap and written.model_version > model.folded:
@@ -253,13 +266,20 @@ class Derivation:
             label=label,
             label_timestamp=None if ratio is None else written.label_timestamp,
             correct=None if label is None else target.correct(prediction.score, ratio or 0.0),
-            loss=None if label is None else model.loss(prediction.score, ratio or 0.0),
+            loss=None if label is None else self._loss(model.loss(prediction.score, ratio or 0.0), written),
             status=self._status(ratio, answered),
             sequence=written.sequence,
             shared=written.shared,
             former=None if answered is None else answered.learned,
         )
         return outcome
+
+    def _loss(self, derived: float, written: Outcome) -> float:
+        """Return the derived loss, or the written one if another arithmetic may have rounded it otherwise."""
+        other = written.sequence < self._derivable.outcomes and written.loss is not None
+        if other and math.isclose(derived, written.loss or 0.0, rel_tol=ROUNDING, abs_tol=ROUNDING):
+            return written.loss or 0.0
+        return derived
 
     def _status(self, value: float | None, answered: _Answered | None) -> Status:
         if answered is not None:

@@ -17,7 +17,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
-from pipeline.recovery.libraries import OtherLibraries, other_libraries
+from pipeline.recovery.libraries import Derivable, OtherLibraries, derivable_from, other_libraries
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
 from pipeline.tools.audit.committed_view import View
@@ -39,7 +39,8 @@ class PartitionReport(msgspec.Struct, frozen=True):
     earlier_epochs: int
     """Number of earlier epochs of settings, whose predictions were made by other models."""
     other_libraries: list[OtherLibraries]
-    """Parts of the outputs that were computed with other libraries than this process has."""
+    """Parts of the outputs that were computed with other libraries than this process has. Predictions of
+    another arithmetic are not derived again."""
     checked: dict[str, int]
     differences: int
     findings: list[Finding]
@@ -86,7 +87,8 @@ def run_audit(
     view
         Offsets to read.
     from_snapshot
-        Whether to start from the last snapshot of each partition instead of a new model.
+        Whether to start from the last snapshot of each partition instead of a new model. Partitions with
+        outputs of another arithmetic always start from it: what was learned then has other bits.
     scores
         The log of a follower's answers, to derive them again; None for none.
     progress
@@ -124,7 +126,8 @@ def run_audit(
         if checkpoint is not None:
             earlier = checkpoint.state.earlier
             models = [factory.with_saved_settings(epoch.settings).new_model() for epoch in earlier]
-            current = _from_snapshot(factory, checkpoint, topics, result) if from_snapshot else None
+            whole = not from_snapshot and derivable_from(checkpoint.state) == Derivable(0, 0)
+            current = None if whole else _from_snapshot(factory, checkpoint, topics, result)
             epochs = SettingsEpochs(earlier, models, current or factory.new_model())
             folded_from, ended = epochs.current.folded, len(earlier)
             others = other_libraries(checkpoint.state)

@@ -12,6 +12,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.names import Fault
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import is_outcome, is_prediction
+from pipeline.recovery.libraries import derivable_from
 from pipeline.task.state import CORRECTED, ITEMS
 from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.derivation import Derivation
@@ -63,7 +64,9 @@ def audit(
     """
     stream, check = audit_input.topics.stream, None
     if scores is not None:
-        check = ScoreCheck(scores, stream, [audit_input.score_tables[name] for name in stream.tables], result)
+        tables = [audit_input.score_tables[name] for name in stream.tables]
+        first = derivable_from(audit_input.state).outcomes
+        check = ScoreCheck(scores, stream, tables, result, first=first)
     _Audit(audit_input, epochs, result, join, policy, check).run()
 
 
@@ -96,6 +99,7 @@ class _Audit:
             policy=policy,
             asked=asked,
             snapshot=snapshot,
+            derivable=derivable_from(audit_input.state),
             scores=scores,
         )
 

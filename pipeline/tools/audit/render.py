@@ -17,7 +17,7 @@ def render(report: Report) -> RenderableType:
     parts += [
         _libraries(partition)
         for partition in report.partitions
-        if partition.differences and partition.other_libraries
+        if any(partition.differences or part.other_arithmetic for part in partition.other_libraries)
     ]
     if report.scores is not None:
         parts.append(_scores(report.scores))
@@ -64,8 +64,11 @@ def _libraries(report: PartitionReport) -> Text:
     """Return which outputs were computed with other libraries, as that may be why they differ."""
     lines = [
         f"predictions {part.predictions_from:,} to {part.predictions_until - 1:,} of partition "
-        f"{report.partition} were made with {part.libraries}: their last bits may differ (docs/upgrading.md)"
+        f"{report.partition} were made with {part.libraries}: "
+        + ("they are not derived again" if part.other_arithmetic else "their last bits may differ")
+        + " (docs/upgrading.md)"
         for part in report.other_libraries
+        if report.differences or part.other_arithmetic
     ]
     return Text("\n".join(lines))
 

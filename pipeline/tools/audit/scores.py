@@ -26,8 +26,11 @@ SCORES_CHECKED: Final = "scores of followers derived again"
 CHOICES_CHECKED: Final = "candidates that followers have drawn, drawn again"
 EARLIER: Final = "lines of followers by models that this audit does not derive, as those before its snapshot"
 LATER: Final = "lines of followers by models that have learned more than this audit reads"
+OTHER_ARITHMETIC: Final = (
+    "lines of followers of the time before this arithmetic, whose scores have other bits"
+)
 COMPACTED: Final = "lines of followers with rows of tables that compaction has taken away"
-NOT_DERIVED: Final = (EARLIER, LATER, COMPACTED)
+NOT_DERIVED: Final = (EARLIER, LATER, OTHER_ARITHMETIC, COMPACTED)
 
 
 class ScoreCheck:
@@ -43,6 +46,9 @@ class ScoreCheck:
         The records of the live tables, in the order of the stream's definition.
     result
         Result to add checks and differences to.
+    first
+        Number of outcomes learned from which on workers have the arithmetic of this process. Lines of models
+        before it are not derived.
     """
 
     def __init__(
@@ -51,7 +57,10 @@ class ScoreCheck:
         stream: Stream,
         tables: Iterable[TableRecords],
         result: AuditResult,
+        *,
+        first: int = 0,
     ) -> None:
+        self._first = first
         self._lines = iter(lines)
         self._next = next(self._lines, None)
         self._stream = stream
@@ -87,6 +96,9 @@ class ScoreCheck:
         model = epochs.model_of_epoch(line.epoch)
         if model is None:
             self._add(logged, f"an epoch of settings up to {epochs.count - 1}", f"epoch {line.epoch}")
+            return
+        if line.model_version < self._first:
+            self._result.checked[OTHER_ARITHMETIC] += 1
             return
         if model.folded != line.model_version:
             self._result.checked[EARLIER] += 1

@@ -66,6 +66,6 @@ def verify(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outco
     if pack(candidate) != pack(trusted):
         raise StateError(
             f"the snapshot is not the model of this log's first {version} outcomes: it is of another "
-            "partition, another run or another machine, or it was changed"
+            "partition, another run or another arithmetic (docs/upgrading.md), or it was changed"
         )
     return lowest

@@ -147,6 +147,7 @@ def _state(
         taken=taken,
         windows=windows or UNSET,
         tables=tables or UNSET,
+        libraries=UNSET if last is None else last.libraries,
         **outputs.finish(stream_time, published),
     )
 

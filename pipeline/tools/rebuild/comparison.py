@@ -24,7 +24,10 @@ class PartitionRebuild(msgspec.Struct, frozen=True):
     snapshot: int | None
     """Outcomes in the snapshot that the group continues from."""
     same: bool | None
-    """Whether the rebuilt model of as many outcomes has the same bytes; None under other settings."""
+    """Whether the rebuilt model of as many outcomes has the same bytes; None under other settings, or where
+    the group learned outcomes with another arithmetic."""
+    other_arithmetic: int = 0
+    """Outcomes that the group learned with another arithmetic, in other bits."""
 
 
 class Comparison(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from pipeline.model.settings_text import as_toml
 from pipeline.model.snapshot import pack
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
+from pipeline.recovery.libraries import derivable_from
 from pipeline.recovery.settings_check import differences, refuse_other_settings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.tools.checkpoint import Group
@@ -170,6 +171,7 @@ class Rebuild:
     ) -> tuple[ScoredOutcomes, PartitionRebuild, Model]:
         group, snapshot, model = self._group, state.snapshot, self.factory.new_model()
         same: bool | None = None
+        others = derivable_from(state).outcomes
         parts = []
         values = OutputValues(group.topics)
         with LogReader(group.config.kafka, group.log.patience, values) as second_log:
@@ -179,7 +181,7 @@ class Rebuild:
             while len(part := np.fromiter(islice(scored, _until_next(model, snapshot)), SCORED_OUTCOME)):
                 parts.append(part)
                 progress(model.folded)
-                if snapshot is not None and model.folded == snapshot.folded and not self.changes:
+                if snapshot is not None and model.folded == snapshot.folded and not (self.changes or others):
                     same = hashlib.sha256(pack(model)).hexdigest() == snapshot.sha256
         if model.folded < state.outcomes:
             raise StateError(
@@ -187,7 +189,7 @@ class Rebuild:
                 f"record counts {state.outcomes}"
             )
         partition_rebuild = PartitionRebuild(
-            state.partition, model.folded, snapshot.folded if snapshot else None, same
+            state.partition, model.folded, snapshot.folded if snapshot else None, same, others
         )
         return np.concatenate([np.empty(0, SCORED_OUTCOME), *parts]), partition_rebuild, model
 

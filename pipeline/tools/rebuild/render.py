@@ -67,6 +67,9 @@ def _cells(running: Metrics, rebuilt: Metrics, scale: float | None) -> tuple[str
 
 def _partition(partition_rebuild: PartitionRebuild) -> Text:
     text = f"partition {partition_rebuild.partition}: {partition_rebuild.outcomes:,} outcomes learned"
+    if partition_rebuild.other_arithmetic:
+        others = f"{partition_rebuild.other_arithmetic:,}"
+        return Text(f"{text}; the group learned the first {others} with another arithmetic, in other bits")
     if partition_rebuild.same is None:
         return Text(text)
     if partition_rebuild.same:

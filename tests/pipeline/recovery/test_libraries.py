@@ -1,19 +1,21 @@
-"""Which libraries outputs were computed with: noted in the state record, compared, and said."""
+"""Which arithmetic outputs were computed with: noted in the state record, compared, and said."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import llvmlite
 import msgspec
-import numpy as np
+import numba
 import pytest
 from structlog.testing import capture_logs
-from threadpoolctl import threadpool_info
 
+import forks
 from pipeline.recovery import libraries
 from pipeline.recovery.libraries import (
-    NOT_NOTED,
+    Derivable,
     OtherLibraries,
+    derivable_from,
     libraries_here,
     note_libraries,
     other_libraries,
@@ -36,19 +38,46 @@ def state(predictions: int, noted: Libraries | msgspec.UnsetType = msgspec.UNSET
 
 
 def versions(number: int) -> dict[str, str]:
-    return {**libraries_here(), "numpy": f"0.{number}"}
+    return {**libraries_here(), "numba": f"0.{number}"}
 
 
-def test_versions_are_those_of_this_process() -> None:
+OLD = {"numba": "0.64.0", "llvmlite": "0.46.0", "numpy": "2.4.6", "scipy": "1.17.1", "blas": "openblas"}
+"""What versions before the numbers noted."""
+
+
+def test_the_arithmetic_and_its_compilers_are_noted() -> None:
     here = libraries_here()
-    assert list(here) == ["numba", "llvmlite", "numpy", "scipy", "blas"]
-    assert here["numpy"] == np.__version__
-    loaded = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    assert loaded
-    for library in loaded:
-        assert library["version"] in here["blas"]
-        assert library.get("architecture", "") in here["blas"]
+    assert here == {
+        "arithmetic": str(forks.ARITHMETIC),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+    }
     msgspec.convert(msgspec.to_builtins(Libraries(dict(here))), Libraries)  # it may be decoded again
+
+
+@pytest.mark.parametrize("noted", [msgspec.UNSET, Libraries({}), Libraries(OLD)])
+def test_a_record_without_a_number_is_of_the_arithmetic_before(
+    noted: Libraries | msgspec.UnsetType,
+) -> None:
+    record = state(10, noted)
+    [other] = other_libraries(record)
+    assert (other.predictions_until, other.outcomes_until, other.other_arithmetic) == (10, 5, True)
+    assert other.libraries.startswith(f"arithmetic 1 (here {forks.ARITHMETIC})")
+    assert derivable_from(record) == Derivable(10, 5)
+    later = msgspec.structs.replace(note_libraries(record), predictions=30, outcomes=20)
+    assert derivable_from(later) == Derivable(10, 5)
+    with capture_logs() as lines:
+        warn_of_other_libraries(record)
+        warn_of_other_libraries(later)
+    [line] = lines
+    assert line["log_level"] == "warning"
+    assert (line["partition"], line["predictions_before"], line["outcomes_before"]) == (0, 10, 5)
+
+
+def test_all_is_derivable_where_only_the_compilers_differ() -> None:
+    record = state(10, Libraries(versions(1)))
+    assert derivable_from(record) == Derivable(0, 0)
+    assert not other_libraries(record)[0].other_arithmetic
 
 
 def test_a_record_that_noted_none_begins_an_epoch_of_unknown_ones() -> None:
@@ -72,8 +101,8 @@ def test_each_change_is_noted_with_the_outputs_before_it(monkeypatch: pytest.Mon
     )
     monkeypatch.setattr(libraries, "libraries_here", lambda: versions(2))
     assert other_libraries(record) == [
-        OtherLibraries(0, 10, "numpy 0.1 (here 0.2)"),
-        OtherLibraries(20, 30, "numpy 0.3 (here 0.2)"),
+        OtherLibraries(0, 10, 1, "numba 0.1 (here 0.2)", False),
+        OtherLibraries(20, 30, 3, "numba 0.3 (here 0.2)", False),
     ]
 
 
@@ -85,28 +114,36 @@ def test_the_oldest_changes_become_one_beyond_a_bound(monkeypatch: pytest.Monkey
     assert record.libraries
     earlier = record.libraries.earlier
     assert len(earlier) == MAX_LIBRARY_EPOCHS
-    assert earlier[:2] == [LibraryEpoch({}, 30, 3), LibraryEpoch(versions(4), 40, 4)]
-    assert other_libraries(record)[0] == OtherLibraries(0, 30, NOT_NOTED)
+    same = {"arithmetic": libraries_here()["arithmetic"]}
+    assert earlier[:2] == [LibraryEpoch(same, 30, 3), LibraryEpoch(versions(4), 40, 4)]
+    assert derivable_from(record) == Derivable(0, 0)
+
+
+def test_one_of_them_keeps_its_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = note_libraries(state(5, Libraries(OLD)))
+    for number in range(1, MAX_LIBRARY_EPOCHS + 2):
+        monkeypatch.setattr(libraries, "libraries_here", lambda number=number: versions(number))
+        record = msgspec.structs.replace(note_libraries(record), predictions=10 * number, outcomes=number)
+    assert record.libraries
+    assert record.libraries.earlier[0].versions == {}
+    assert derivable_from(record) == Derivable(10, 1)
 
 
 def test_one_warning_names_each_difference() -> None:
-    other = {**versions(1), "blas": "openblas 0.1 Z80"}
     here = libraries_here()
+    other = {**versions(1), "llvmlite": "0.2", "numpy": "0.3"}
     with capture_logs() as lines:
         for _ in range(2):
             warn_of_other_libraries(state(10, Libraries(other)))
     [line] = lines
     assert line["log_level"] == "warning"
-    assert line["libraries"] == (
-        f"numpy 0.1 (here {here['numpy']}), blas openblas 0.1 Z80 (here {here['blas']})"
-    )
+    assert line["libraries"] == f"numba 0.1 (here {here['numba']}), llvmlite 0.2 (here {here['llvmlite']})"
     assert "docs/upgrading.md" in line["meaning"]
 
 
-@pytest.mark.parametrize("noted", [msgspec.UNSET, Libraries({}), "here"])
-def test_there_is_none_where_nothing_differs_or_is_known(noted: Libraries | msgspec.UnsetType | str) -> None:
+@pytest.mark.parametrize("predictions", [0, 10])
+def test_there_is_none_where_nothing_differs_or_was_predicted(predictions: int) -> None:
     with capture_logs() as lines:
-        warn_of_other_libraries(
-            state(10, Libraries(dict(libraries_here())) if isinstance(noted, str) else noted)
-        )
+        noted = Libraries(dict(libraries_here())) if predictions else msgspec.UNSET
+        warn_of_other_libraries(state(predictions, noted))
     assert lines == []

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome, Prediction
+from pipeline.recovery.libraries import libraries_here
+from pipeline.task.state import Libraries, LibraryEpoch
 from tests.support.builders import Inputs
 from tests.support.consumer import REST, Step, steps
 from tests.support.examples import examples
@@ -158,6 +160,52 @@ def test_the_last_bit_of_a_score_is_named(run: Recording) -> None:
     found = run.first()
     assert (found.topic, found.offset) == ("predictions", run.predictions[100].offset)
     assert (found.expected, found.found) == (f"score {score!r}", f"score {raised(score)!r}")
+
+
+def with_epoch(run: Recording, versions: dict[str, str], predictions: int, outcomes: int) -> None:
+    """Let the state record say that the first outputs were computed with other libraries."""
+    epoch = LibraryEpoch(versions, predictions, outcomes)
+    run.change_state(libraries=Libraries(dict(libraries_here()), [epoch]))
+
+
+def test_predictions_of_another_arithmetic_are_compared_with_their_outcomes_alone(run: Recording) -> None:
+    folded = run.model().folded
+    first = next(n for n in range(len(run.predictions)) if prediction_of(run, n).model_version >= folded)
+    with_epoch(run, {"numpy": "2.4.6"}, first + 5, folded + 3)
+    for number in (3, first, first + 4):  # none of them has an outcome before the others
+        other = raised(prediction_of(run, number).score)
+        run.change_prediction(number, score=other)
+        for n in range(len(run.outcomes)):
+            if outcome_of(run, n).prediction_sequence == number:
+                run.change_outcome(n, score=other)
+    clean = run.audit(from_snapshot=True)
+    assert [each for each in clean.findings if each.topic == "predictions"] == []
+    assert clean.checked["predictions made with another arithmetic, not derived again"] == first + 5
+    assert clean.checked["predictions derived again"] == len(run.predictions) - first - 5
+    run.change_prediction(first + 5, score=raised(prediction_of(run, first + 5).score))
+    [found] = [each for each in run.audit(from_snapshot=True).findings if each.topic == "predictions"]
+    assert found.offset == run.predictions[first + 5].offset
+
+
+def test_losses_of_another_arithmetic_may_have_other_last_bits_and_no_others(run: Recording) -> None:
+    folded = run.model().folded
+    losses = [n for n in range(folded, len(run.outcomes)) if outcome_of(run, n).loss]
+    before, after = losses[0], losses[-1]
+    with_epoch(run, {}, 1, before + 1)
+    run.change_outcome(before, loss=raised(outcome_of(run, before).loss or 0.0))
+    assert run.audit(from_snapshot=True).findings == []
+    loss = outcome_of(run, before).loss or 0.0
+    run.change_outcome(before, loss=1.001 * loss)
+    assert run.audit(from_snapshot=True).findings[0].offset == run.outcomes[before].offset
+    run.change_outcome(before, loss=loss)
+    run.change_outcome(after, loss=raised(outcome_of(run, after).loss or 0.0))
+    assert run.audit(from_snapshot=True).findings[0].offset == run.outcomes[after].offset
+
+
+def test_other_compilers_of_the_same_arithmetic_change_no_check(run: Recording) -> None:
+    with_epoch(run, {**libraries_here(), "numba": "0.1"}, 100, 60)
+    run.change_prediction(50, score=raised(prediction_of(run, 50).score))
+    assert run.first().topic == "predictions"
 
 
 def test_a_changed_feature_is_named_in_prediction_and_outcome(run: Recording) -> None:

@@ -4,12 +4,13 @@ from io import StringIO
 
 from rich.console import Console
 
-from pipeline.recovery.libraries import NOT_NOTED, OtherLibraries
+from pipeline.recovery.libraries import OtherLibraries
 from pipeline.tools.audit import Report, render
 from pipeline.tools.audit.differences import FINDINGS_PER_TOPIC, AuditResult, Finding
 from pipeline.tools.audit.group import PartitionReport
 
-OTHERS = [OtherLibraries(0, 1_200, "numpy 1.2 (here 2.0)"), OtherLibraries(1_300, 1_301, NOT_NOTED)]
+OTHERS = [OtherLibraries(1_300, 1_301, 900, "numba 1.2 (here 2.0)", False)]
+EARLIER = OtherLibraries(0, 1_200, 800, "arithmetic 1 (here 2)", True)
 
 
 def text(report: Report) -> str:
@@ -48,10 +49,20 @@ def test_the_first_difference_of_a_partition_is_shown_in_full() -> None:
 def test_other_libraries_are_named_beside_differences() -> None:
     finding = Finding("outcomes", 1, 12, "label true", "label false")
     rendered = text(Report(1, [PartitionReport(1, 0, 0, OTHERS, {}, 1, [finding])]))
-    assert "predictions 0 to 1,199 of partition 1 were made with numpy 1.2 (here 2.0)" in rendered
     assert (
-        "predictions 1,300 to 1,300 of partition 1 were made with libraries that were not noted" in rendered
+        "predictions 1,300 to 1,300 of partition 1 were made with numba 1.2 (here 2.0): their last bits may"
+        in rendered
     )
+
+
+def test_another_arithmetic_is_always_named() -> None:
+    rendered = text(Report(0, [PartitionReport(1, 500, 0, [EARLIER, *OTHERS], {}, 0, [])]))
+    assert (
+        "predictions 0 to 1,199 of partition 1 were made with arithmetic 1 (here 2): they are not derived "
+        "again (docs/upgrading.md)" in rendered
+    )
+    assert "numba" not in rendered
+    assert "no difference" in rendered
 
 
 def test_a_flood_in_one_topic_leaves_room_for_others() -> None:

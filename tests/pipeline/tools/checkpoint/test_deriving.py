@@ -89,10 +89,10 @@ def derived(
 def comparable(state: State) -> dict[str, object]:
     """Return the fields that are always the same.
 
-    Lower bounds of offsets may differ, two counters are not derived, and a repeated label of an event whose
-    first label has a dead letter may wait.
+    Lower bounds of offsets may differ, two counters and the libraries are not derived, and a repeated label
+    of an event whose first label has a dead letter may wait.
     """
-    left_out = {"snapshot", "previous", "prediction_offset", "outcome_offset", "waiting"}
+    left_out = {"snapshot", "previous", "prediction_offset", "outcome_offset", "waiting", "libraries"}
     fields = {name: value for name, value in msgspec.structs.asdict(state).items() if name not in left_out}
     left_out_counters = {*UNRECORDED, "duplicate_labels"}
     counters = {name: count for name, count in state.counters.items() if name not in left_out_counters}
@@ -166,6 +166,7 @@ def test_so_is_that_of_a_run_with_every_disposition() -> None:
     state = derived(run, last=run.state)
     assert run.state.waiting
     assert state.waiting == run.state.waiting
+    assert state.libraries == run.state.libraries
     assert state.counters == run.state.counters
     assert comparable(state) == comparable(run.state)
 
