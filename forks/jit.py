@@ -1,7 +1,7 @@
 """Compile with Numba, and keep what was compiled on disk where a folder for it can be written.
 
 Numba refuses to import a module whose functions it cannot cache, as with a read-only file system or another
-user. Here they are compiled anew in each process instead, which takes 10 to 20 s.
+user. Here they are compiled anew in each process instead, which takes 30 to 40 s.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ import functools
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Scalar = TypeVar("Scalar", bound=np.generic)
+ZERO: Final = cast("int", np.int64(0))
+"""A zero that is no literal: for a literal argument, Numba would compile a function once more."""
 
 
 @functools.cache
@@ -47,6 +52,7 @@ def njit(*, cache: bool, allocates: bool = False, **options: Any) -> Callable[[F
         # Numba's maintainers recommend this option for code without allocations, but do not document it. A
         # release without it fails at the import.
         options["_nrt"] = False
+    options["no_cfunc_wrapper"] = True  # no function is passed to another one or to C
 
     def compiled(function: Function) -> Function:
         dispatcher = numba.njit(**options)(function)
@@ -58,6 +64,19 @@ def njit(*, cache: bool, allocates: bool = False, **options: Any) -> Callable[[F
         return cast("Function", dispatcher)
 
     return compiled
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return a view that cannot be written to: for others, Numba would compile a function once more.
+
+    Examples
+    --------
+    >>> read_only(np.zeros(1)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def cache_folder(function: Callable[..., Any]) -> Path | None:

@@ -50,16 +50,15 @@ def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
 
 def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
     """Return the features, (n, k), of the rows of ``X`` (n, dimension)."""
-    features: FloatArray = _map_points(X, feature_map.landmarks, feature_map.Z, gamma)
-    return features
+    landmarks, Z = (aligned_rows(matrix) for matrix in feature_map)
+    return _map_points(X, landmarks, Z, gamma)[:, : feature_map.Z.shape[1]].copy()
 
 
 @njit(cache=True, allocates=True)
 def _map_points(X: FloatArray, landmarks: FloatArray, Z: FloatArray, gamma: float) -> FloatArray:
-    points, coefficients = aligned_rows(landmarks), aligned_rows(Z)
-    kernel = np.empty((X.shape[0], points.shape[1]))
-    phi = np.empty((X.shape[0], coefficients.shape[1]))
-    squared_distance_matrix(X, points, kernel)
+    kernel, phi = np.empty((X.shape[0], landmarks.shape[1])), np.empty((X.shape[0], Z.shape[1]))
+    # A slice, as where tiles of events are computed: of whole rows it would be compiled once more.
+    squared_distance_matrix(X[:, : landmarks.shape[0]], landmarks, kernel)
     gaussian_in_place(kernel.reshape(-1), gamma)
-    matmul(kernel, coefficients, phi)
-    return phi[:, : Z.shape[1]].copy()
+    matmul(kernel, Z, phi)
+    return phi

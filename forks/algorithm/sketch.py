@@ -209,9 +209,12 @@ def _modify(  # noqa: PLR0917 -- compiled code is called by position
         h[indices[b]] += sign * values[b] / 2.0
     for b in range(indices.shape[0]):
         index, value = indices[b], sign * values[b]
-        phi_pm[index] += value * column
-        phi_pp[index] += value * h
-        phi_pp[:, index] += value * h
+        for j in range(column.shape[0]):
+            phi_pm[index, j] += value * column[j]
+        for j in range(h.shape[0]):
+            phi_pp[index, j] += value * h[j]
+        for j in range(h.shape[0]):
+            phi_pp[j, index] += value * h[j]
     s = np.zeros(phi_pp.shape[0])
     for b in range(indices.shape[0]):
         s[indices[b]] = values[b]

@@ -38,7 +38,6 @@ def aligned_zeros(numbers: int) -> FloatArray:
     return memory[start : start + numbers]
 
 
-@njit(cache=True, allocates=True)
 def aligned_rows(matrix: FloatArray) -> FloatArray:
     """Return a copy of ``matrix`` whose rows begin at cache lines and are padded with zeros.
 
@@ -48,8 +47,7 @@ def aligned_rows(matrix: FloatArray) -> FloatArray:
     [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
     rows, columns = matrix.shape
-    copy = aligned_zeros(rows * padded_length(columns)).reshape((rows, padded_length(columns)))
-    for i in range(rows):  # an assignment of a slice would compile the text of its error, too
-        for j in range(columns):
-            copy[i, j] = matrix[i, j]
+    length = padded_length(columns)
+    copy = aligned_zeros(rows * length).reshape(rows, length)
+    copy[:, :columns] = matrix
     return copy

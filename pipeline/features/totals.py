@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from forks.compiled.exponential import exponential
 from forks.compiled.logarithm import log1p, logarithm
-from forks.jit import njit
+from forks.jit import ZERO, njit
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -100,7 +100,7 @@ def run_everything(
             for column in range(BASE_COLUMNS):
                 found[event, column] = everything[0, column]
         else:
-            _add(everything, 0, labels[event - n], values[event - n])
+            _add(everything, ZERO, labels[event - n], values[event - n])
 
 
 @njit(cache=True, nogil=True)

@@ -70,7 +70,7 @@ class DigestIndex:
         self._count += len(rows)
         if self._count > MAX_LOAD * len(self._slots):
             before, self._slots = self._slots, _empty(int(GROWTH * self._count))
-            _insert(self._slots, digests, before[before >= 0])
+            _insert(self._slots, digests, before[before >= 0].astype(np.int64))
         _insert(self._slots, digests, rows)
 
     def find(self, digests: Digests, wanted: Digests) -> Rows:
@@ -106,7 +106,7 @@ def _home(slots: Slots, digests: Digests, row: int) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def _insert(slots: Slots, digests: Digests, rows: Rows | Slots) -> None:
+def _insert(slots: Slots, digests: Digests, rows: Rows) -> None:
     for row in rows:
         at = _home(slots, digests, row)
         while slots[at] >= 0:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import ZERO, njit
 from pipeline.records.fields import Id
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -100,7 +100,7 @@ def hash_lines(text: Bytes, key: Digests, out: Digests) -> None:
     out
         Written: the digests, shape (lines, 2).
     """
-    begin = 0
+    begin = ZERO
     for line in range(out.shape[0]):
         end = begin
         while text[end] != _LINE_FEED:

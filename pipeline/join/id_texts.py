@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import njit, read_only
 from pipeline.records.fields import Id
 from pipeline.vectorized.columns.id_columns import IdColumns
 from pipeline.vectorized.columns.narrow_integers import NarrowIntegers
@@ -53,7 +53,7 @@ class IdTexts:
         """Add the ids of the next rows."""
         out = np.empty(int((ids.ends - ids.begins).sum()) + ids.begins.size, dtype=np.uint8)
         ends = np.empty(ids.begins.shape[1], dtype=np.int64)
-        _join(ids.text, ids.begins, ids.ends, out, ends)
+        _join(read_only(ids.text), ids.begins, ids.ends, out, ends)
         self._ends.append(ends + len(self._text))
         self._text.frombytes(out.data)
 
@@ -69,7 +69,9 @@ class IdTexts:
     def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:
         """Whether the ids of rows are those of other rows, one by one."""
         begins, ends = self._ends[rows], self._ends[rows + 1]
-        return bool(_equal(self._array(), begins, ends, other.text, other.begins, other.ends, other_rows))
+        return bool(
+            _equal(self._array(), begins, ends, read_only(other.text), other.begins, other.ends, other_rows)
+        )
 
     def keep(self, rows: Integers) -> None:
         """Drop all rows but these, which ascend and are counted anew."""

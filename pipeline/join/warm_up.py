@@ -29,14 +29,10 @@ def warm_up() -> None:
 
 
 def _warm_up_ids() -> None:
-    """Compile for texts of both kinds, those that may be written to and those that may not."""
     texts, none, row = IdTexts(), np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    fixed = IdColumns.of([0], [[0]])
-    for ids in (fixed, fixed._replace(text=fixed.text.copy())):
-        texts.append(ids)
-        texts.equal(none, ids, none)
-        for other in (fixed, fixed._replace(text=fixed.text.copy())):
-            ids.equal(row, other, row)
-        for records in (np.zeros(1, dtype=np.uint8), fixed.text):
-            ids.begin_records(none, RecordNames(Prediction, 2), records, none)
+    ids = IdColumns.of([0], [[0]])
+    texts.append(ids)
+    texts.equal(none, ids, none)
+    ids.equal(row, ids, row)
+    ids.begin_records(none, RecordNames(Prediction, 2), ids.text, none)
     texts.keep(row)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import ZERO, njit
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -137,7 +137,8 @@ def _close(
     n, m = len(interaction_times), len(label_times)
     closed = np.zeros(n + len(deadlines), dtype=np.bool_)
     opened = [(stream_time, n) for _ in range(0)]  # a heap of deadlines and rows
-    i = j = outcomes = crowded_out = steps = first = 0
+    i = j = outcomes = crowded_out = steps = 0
+    first = ZERO
     while i + j < n + m:
         is_label = i == n or j < labels_before[i]
         time = label_times[j] if is_label else interaction_times[i]

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import njit, read_only
 from pipeline.records.fields import Id
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -49,9 +49,8 @@ class IdColumns(NamedTuple):
 
     def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:
         """Whether the entities of these rows are those of rows of another table, one by one."""
-        return bool(
-            _equal(self.text, self.begins, self.ends, rows, other.text, other.begins, other.ends, other_rows)
-        )
+        text, others = read_only(self.text), read_only(other.text)
+        return bool(_equal(text, self.begins, self.ends, rows, others, other.begins, other.ends, other_rows))
 
     def begin_records(self, rows: Integers, names: RecordNames, text: Bytes, begins: Integers) -> bool:
         """Whether records begin with the ids of these rows, one by one.
@@ -67,7 +66,8 @@ class IdColumns(NamedTuple):
         begins
             Where they begin, shape (n,).
         """
-        return bool(_begin_records(self.text, self.begins, self.ends, rows, names.lengths, text, begins))
+        own, records = read_only(self.text), read_only(text)
+        return bool(_begin_records(own, self.begins, self.ends, rows, names.lengths, records, begins))
 
 
 class RecordNames:

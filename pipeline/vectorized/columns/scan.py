@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import ZERO, njit
 from pipeline.vectorized.columns.quotients import MAX_DIGITS, exact_quotient
 from pipeline.vectorized.columns.words import SPARE, load_byte, load_word, lowest_bit
 
@@ -102,7 +102,7 @@ def _scan(
     following: Integers,
 ) -> None:
     """Find fields as `scan` says; ``following`` is the field behind each in the message before."""
-    begin = 0
+    begin = ZERO
     for message in range(len(message_ends)):
         end = message_ends[message]
         usual[message] = _scan_message(
@@ -311,7 +311,7 @@ def _number_end(text: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
     With an exponent there are `_MANY` digits.
     """
     begin = at + 1 if load_byte(text, at) == _MINUS else at
-    at, value = _digits(text, begin, end, 0)
+    at, value = _digits(text, begin, end, ZERO)
     digits, fraction = at - begin, 0
     if digits == 0 or (digits > 1 and load_byte(text, begin) == _ZERO):
         return _ABSENT, 0, 0, 0
@@ -327,7 +327,7 @@ def _number_end(text: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
         if at < end and (load_byte(text, at) == _MINUS or load_byte(text, at) == _PLUS):
             at += 1
         begin, digits = at, _MANY
-        at, _ = _digits(text, begin, end, 0)
+        at, _ = _digits(text, begin, end, ZERO)
         if at == begin or at - begin > MAX_EXPONENT_DIGITS:
             return _ABSENT, 0, 0, 0
     return at, digits, fraction, value
