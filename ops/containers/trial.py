@@ -19,7 +19,7 @@ LARGEST_IMAGE: Final = 600e6
 COMMITS: Final = 0.5
 """Seconds in which a worker commits some of the batches that it has to do, mostly."""
 LONGEST_LOAD: Final = 5.0
-"""Seconds in which compiled code is loaded, at most; to compile takes 10 to 20 s."""
+"""Seconds in which compiled code is loaded, at most; to compile takes longer."""
 WORKERS: Final = 2
 FOLLOWERS: Final = 2
 FOLLOWER: Final = 8080

@@ -83,7 +83,7 @@ def demo(
 
     from pipeline.broker.available import available_broker
     from pipeline.cli.progress import progress
-    from pipeline.tools.demo import consume, demo_kafka, fill_topics
+    from pipeline.tools.demo import compiling, consume, demo_kafka, fill_topics
     from pipeline.tools.report import render, summarize
     from pipeline.tools.report.picture import check_format, draw
 
@@ -96,6 +96,8 @@ def demo(
 
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-demo-")))
+        log = scratch / "worker.log"
+        wait_for_compiler = stack.enter_context(compiling(log, notify))
         if stream == "kuairec":
             sent = _kuairec(data, matrix, scratch, notify)
         elif stream == "deliveries":
@@ -109,9 +111,10 @@ def demo(
         notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
         with progress("send", 2 * events) as update:
             fill_topics(sent, kafka, update)
-        notify("starting a worker; the very first one compiles the learner, which takes some seconds")
+        wait_for_compiler()
+        notify("starting a worker")
         with progress("outcomes", events) as update:
-            demo_run = consume(kafka, sent, scratch / "worker.log", notify=notify, progress=update)
+            demo_run = consume(kafka, sent, log, notify=notify, progress=update)
         found = summarize(kafka, stream=sent.stream)
         if not serve:
             stack.close()

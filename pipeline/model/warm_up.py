@@ -14,6 +14,11 @@ def warm_up(settings: ForksSettings) -> None:
     """Compile what learner and statistics call, through all stages of the learner.
 
     This is quick where it was done before.
+
+    Parameters
+    ----------
+    settings
+        Settings of the learner.
     """
     rng = np.random.default_rng(0)
     events = 2 * (settings.budget + settings.cycle)
@@ -23,6 +28,11 @@ def warm_up(settings: ForksSettings) -> None:
     learner.run(np.zeros((1, settings.dimension)), np.ones(1), np.arange(2))
     loss_values(np.zeros(1), np.ones(1), LOSSES[settings.loss])
     probabilities(np.zeros(1))
+    warm_up_statistics()
+
+
+def warm_up_statistics() -> None:
+    """Compile what statistics call."""
     statistics = RunningStatistics(1)
     statistics.run(np.arange(2), [[0], [0]], np.ones(1, dtype=np.bool_), np.ones(1))
     statistics.merge_shared([])

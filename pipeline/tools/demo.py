@@ -65,6 +65,40 @@ def demo_kafka(bootstrap: str) -> Kafka:
     return Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
 
 
+@contextmanager
+def compiling(log: Path, notify: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """Compile what a worker calls, beside this block.
+
+    Parameters
+    ----------
+    log
+        File for errors.
+    notify
+        Function to call with a text if something is waited for.
+
+    Yields
+    ------
+    callable
+        Waits until all is compiled.
+    """
+    with log.open("ab") as file:
+        # In a session of its own: Ctrl-C is left to the demo, which ends it with the process that it starts.
+        command = (sys.executable, "-m", "pipeline.worker.warm_up")
+        process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+
+    def wait() -> None:
+        if process.poll() is None:
+            notify("waiting for the compiler, which is needed once; this takes some seconds")
+            process.wait()
+
+    try:
+        yield wait
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def fill_topics(data: DemoData, kafka: Kafka, progress: Callable[[int], None]) -> None:
     """Create the topics and send all interactions and labels."""
     create(Admin(kafka), Topics(kafka.prefix, stream=data.stream), partitions=1, replication=1)

@@ -86,6 +86,28 @@ def test_the_folder_of_the_cache_is_known(tmp_path: Path, unwritable: dict[str, 
         assert done.stdout.startswith(str(parent)), done.stdout
 
 
+def test_code_for_another_processor_is_neither_loaded_nor_lost(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+from forks.algorithm.kernels import gaussian_column
+values = np.random.default_rng(0).normal(size=(7, 5))
+print(gaussian_column(values[0], values, 0.3).tobytes().hex(), sum(gaussian_column.stats.cache_hits.values()))
+"""
+
+    def run(cpu: str | None) -> list[str]:
+        command = [sys.executable, "-c", program]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        environment.pop("NUMBA_CPU_NAME", None)
+        if cpu is not None:
+            environment["NUMBA_CPU_NAME"] = cpu
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    bits, hits = zip(*map(run, ("generic", None, "generic", None)), strict=True)
+    assert len(set(bits)) == 1
+    assert hits == ("0", "0", "1", "1")
+
+
 def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
     with pytest.raises(TypeError):
         njit(cache=True)(3)  # type: ignore[type-var]  # no function

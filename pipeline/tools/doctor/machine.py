@@ -62,7 +62,7 @@ def check_compiled_code() -> Check:
     remedy = "name a folder that can be written in NUMBA_CACHE_DIR"
     folder = cache_folder(philox)
     if folder is None:
-        found = "no folder for it can be written: each start of a worker compiles for 10 to 20 s"
+        found = "no folder for it can be written: each start of a worker compiles for 30 to 40 s"
         return Check("compiled code", "warning", found, remedy)
     named = os.environ.get("NUMBA_CACHE_DIR")
     if named and Path(named).absolute() not in folder.absolute().parents:
