@@ -7,6 +7,8 @@ user. Here they are compiled anew in each process instead, which takes 30 to 40 
 from __future__ import annotations
 
 import functools
+import hashlib
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +32,22 @@ def _warn() -> None:
         RuntimeWarning,
         stacklevel=3,
     )
+
+
+@functools.cache
+def _sources(package: str) -> str:
+    """Return a digest of the files with compiled functions, of a package and of this one.
+
+    The code of a function contains that of others, also from other files. Numba looks at the function's own
+    file alone, and would go on with the former code of those that have changed, which may have other bits.
+    """
+    digest = hashlib.sha256()
+    folders = {Path(__file__).parent, *map(Path, getattr(sys.modules[package], "__path__", ()))}
+    for folder in sorted(folders):
+        for file in sorted(folder.rglob("*.py")):
+            if b"njit" in (text := file.read_bytes()):
+                digest.update(text)
+    return digest.hexdigest()
 
 
 def njit(*, cache: bool, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
@@ -61,6 +79,8 @@ def njit(*, cache: bool, allocates: bool = False, **options: Any) -> Callable[[F
                 dispatcher.enable_caching()
             except RuntimeError:  # no folder: Numba has no class of its own for this
                 _warn()
+            else:
+                dispatcher._cache._cache_file._source_stamp = _sources(function.__module__.partition(".")[0])
         return cast("Function", dispatcher)
 
     return compiled

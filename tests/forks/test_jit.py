@@ -108,6 +108,28 @@ print(gaussian_column(values[0], values, 0.3).tobytes().hex(), sum(gaussian_colu
     assert hits == ("0", "0", "1", "1")
 
 
+def test_code_is_compiled_anew_where_a_function_that_it_calls_has_changed(tmp_path: Path) -> None:
+    package = tmp_path / "counted"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    inner = "from forks.jit import njit\n\n@njit(cache=True)\ndef one() -> int:\n    return {number}\n"
+    (package / "outer.py").write_text(
+        "from counted.inner import one\nfrom forks.jit import njit\n\n"
+        "@njit(cache=True)\ndef two() -> int:\n    return 2 * one()\n"
+    )
+    program = "from counted.outer import two\nprint(two(), sum(two.stats.cache_hits.values()))"
+    path = os.pathsep.join([str(tmp_path), str(Path(forks.__file__).parents[1])])
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+
+    def run(number: int) -> str:
+        (package / "inner.py").write_text(inner.format(number=number))
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert [run(number) for number in (1, 1, 4, 4)] == ["2 0", "2 1", "8 0", "8 1"]
+
+
 def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
     with pytest.raises(TypeError):
         njit(cache=True)(3)  # type: ignore[type-var]  # no function
