@@ -10,8 +10,8 @@ help:  ## What can be made here
 setup: .venv/.done  ## A virtual environment in .venv with everything at its locked version
 
 .venv/.done: requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || \
+	  { echo "Python 3.11 to 3.14 is needed; name one with: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
 	@test ! -L .venv || { echo ".venv is a link, and what it leads to would be emptied: remove the link" >&2; exit 1; }
 	@echo "Setting up .venv (a minute or two on the first run) ..."
 	@$(PYTHON) -m venv --clear .venv

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -266,7 +267,7 @@ def test_the_image_runs_forks_on_a_python_that_will_do_and_not_as_root() -> None
     assert found
     assert f"/opt/forks/lib/python{found[1]}.{found[2]}/site-packages" in " ".join(instructions("COPY"))
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
-    assert tuple(map(int, found.groups())) >= tuple(map(int, needed.removeprefix(">=").split(".")))
+    assert SpecifierSet(needed).contains(".".join(found.groups()))
     assert instructions("USER") == ["forks"]
     assert instructions("ENTRYPOINT") == ['["forks"]']
 
