@@ -22,6 +22,7 @@ from pipeline.records.decoding import NO_TIMESTAMP, LoneSurrogateError, Rejected
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import table_value_decoder
 from pipeline.records.names import Fault
+from pipeline.records.nesting import shallow
 from pipeline.records.surrogates import replace_lone_surrogates
 
 MAX_KEY: Final = 256
@@ -123,6 +124,7 @@ class TableFeatures:
 
     def _decode_value(self, value: bytes) -> tuple[Any, ...]:
         """Decode a value; half of a surrogate pair is accepted in fields that are ignored, as in messages."""
+        shallow(value)
         try:
             return self._value(value)
         except msgspec.ValidationError:

@@ -16,6 +16,7 @@ from pipeline.records.fields import Id
 from pipeline.records.inputs import InputRecord, Interaction, Label, Slate
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
+from pipeline.records.nesting import DEEPEST, shallow
 from pipeline.records.surrogates import replace_lone_surrogates
 
 NO_TIMESTAMP = -1
@@ -124,7 +125,9 @@ def decode(
     'the key is b\'8\', but user_id is 7: the key has to be "7"'
     """
     try:
-        parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]  # TypeError for None
+        if decoder.ready is None and max(map(len, values), default=0) > DEEPEST:  # type: ignore[arg-type]
+            [*map(shallow, values)]  # type: ignore[arg-type]  # TypeError for None
+        parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]
     except (TypeError, *_MALFORMED):
         pass
     else:
@@ -165,6 +168,8 @@ def decode_value(value: bytes, decoder: InputDecoder[AnyRecord_co]) -> AnyRecord
     >>> decode_value(text, INTERACTION_DECODER).user_id
     7
     """
+    if decoder.ready is None:
+        shallow(value)
     try:
         return decoder.decode(value)
     except (msgspec.ValidationError, UnusableValueError):

@@ -14,6 +14,7 @@ import msgspec
 from pipeline.config.stream import Format, TimeUnit
 from pipeline.records import avro, protobuf
 from pipeline.records.decoding import AnyRecord_co, UnusableValueError
+from pipeline.records.nesting import shallow
 from pipeline.records.schemas import (
     MAX_SCHEMA_SIZE,
     PREFIX,
@@ -122,8 +123,8 @@ class FramedDecoder(Generic[AnyRecord_co]):
             raise UnfitSchemaError(f"it has more than {MAX_SCHEMA_SIZE:,} characters")
         if self._format == "json-schema":
             return _Ready(
-                lambda value: msgspec.json.decode(value[PREFIX:]),
-                lambda value: self._record_of_json(value[PREFIX:]),
+                lambda value: msgspec.json.decode(shallow(value[PREFIX:])),
+                lambda value: self._record_of_json(shallow(value[PREFIX:])),
             )
         parsed_by = avro.parsed_by if self._format == "avro" else protobuf.parsed_by
         parse, time_unit = parsed_by(schema, self._fields)
