@@ -68,7 +68,8 @@ def _catch_what_is_not_logged() -> None:
 
     def show_unraisable(args: sys.UnraisableHookArgs) -> None:
         error = args.exc_value
-        log.error(args.err_msg or "exception ignored", exc_info=error, where=repr(args.object))
+        words = (args.err_msg, None if args.object is None else repr(args.object))
+        log.error("exception ignored", exc_info=error, where=": ".join(filter(None, words)))
 
     def show_in_thread(args: threading.ExceptHookArgs) -> None:
         if args.exc_type is not SystemExit:
