@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import lightgbm
 import numpy as np
 
 from bench.event_features import of_event
@@ -20,6 +19,9 @@ from bench.options import Options
 from bench.paired import metrics, table, user_weights
 from bench.rows import KUAIRAND_TARGETS, Rows, kuairand, kuairec, scores, with_offset
 from forks.arrays import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import lightgbm
 
 BASE: Final = "learner"
 FOLDS: Final = 5
@@ -47,6 +49,8 @@ Folded = Callable[[IntArray, IntArray], FloatArray]
 
 def trees(X: FloatArray, positive: BoolArray, judges: BoolArray) -> lightgbm.Booster:
     """Return trees that are grown on rows, as many as are best for those of them that judge."""
+    import lightgbm  # noqa: PLC0415 - it needs a library of the system, and other benchmarks do not
+
     training = lightgbm.Dataset(X[~judges], positive[~judges].astype(np.float64))
     judging = lightgbm.Dataset(X[judges], positive[judges].astype(np.float64), reference=training)
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)

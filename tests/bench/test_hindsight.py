@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,19 @@ from bench.rows import Rows
 from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.validation import auc
 from pipeline.features.tags import TagLists
+
+
+def _has_openmp() -> bool:
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(
+    not _has_openmp(), reason="LightGBM needs libgomp.so.1: Debian's package libgomp1 has it"
+)
 
 
 @pytest.fixture
