@@ -5,7 +5,7 @@ MINUTES ?= 10
 PROCESSES ?= 4
 
 help:  ## What can be made here
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 15
 
 setup: .venv/.done  ## A virtual environment in .venv with everything at its locked version
 
@@ -25,6 +25,9 @@ demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
 # One test at a time for each process: the long ones are not to wait for each other.
 test: setup  ## All tests, with a real Apache Kafka
 	@$(BIN)/pytest -n $(PROCESSES) --maxschedchunk 1
+
+test-machines: setup  ## The tests in other systems, with other libraries, for other processors; ONLY="trixie generic" chooses; as root
+	@$(BIN)/python -m tests.machines $(if $(ONLY),--only $(ONLY))
 
 test-fast: setup  ## The tests that need no broker and are not slow, with a share of the examples of each property
 	@$(BIN)/pytest -n logical -m "not kafka and not chaos and not slow" --hypothesis-profile quick
@@ -62,4 +65,4 @@ lock:  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
-.PHONY: help setup demo test test-fast coverage chaos fuzz screenshots check docs lock
+.PHONY: help setup demo test test-machines test-fast coverage chaos fuzz screenshots check docs lock

@@ -1,0 +1,1 @@
+"""The tests on other machines: other systems, Pythons, libraries and kinds of processors."""
