@@ -259,7 +259,7 @@ def _core(machine: Machine, clone: Path, python: str) -> str:
     (clone / "kept.txt").write_text("\n".join(kept))
     needed = [*project["dependencies"], *project["optional-dependencies"]["tables"]]
     wanted = shlex.join([*needed, "scipy", "threadpoolctl", "pytest", *machine.packages])
-    install = "core/bin/python -m pip install --quiet --only-binary :all: --constraint kept.txt"
+    install = "core/bin/python -m pip install --quiet --no-compile --only-binary :all: --constraint kept.txt"
     return f"{python} -m venv core\n{install} {wanted}\n{_probe('core/bin/python')}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,21 @@ VALID_DAYS = 7
 EXPIRED_DAYS = -1
 """The end of a certificate's validity, in days from today."""
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+_TIME = "%Y%m%d%H%M%SZ"
+_SETTINGS = """
+[ca]
+default_ca = own
+[own]
+database = {folder}/signed.txt
+new_certs_dir = {folder}
+default_md = sha256
+rand_serial = yes
+policy = names
+unique_subject = no
+[names]
+commonName = supplied
+"""
+"""Of `openssl ca`, the one command of all versions that dates a certificate back."""
 
 
 class Certificates:
@@ -29,6 +45,9 @@ class Certificates:
         if shutil.which("openssl") is None:
             pytest.skip("certificates for the test are made by the program openssl, which is not installed")
         self._folder = folder
+        self._settings = self._file("ca", "conf")
+        self._settings.write_text(_SETTINGS.format(folder=folder))
+        self._file("signed", "txt").touch()
         self.authority = self._authority("ca")
         self.other_authority = self._authority("other-ca")
         """It has signed nothing that the servers use."""
@@ -62,10 +81,13 @@ class Certificates:
             "req", "-new", *_NEW_KEY, "-subj", f"/CN={subject}", "-keyout", str(key), "-out", str(request)
         )
         extensions.write_text(f"basicConstraints=CA:FALSE\nsubjectAltName={hosts}\n")
-        signer = ("-CA", str(self.authority), "-CAkey", str(self._file("ca", "key")), "-CAcreateserial")
+        end = datetime.now(UTC) + timedelta(days=days)
+        begin = min(datetime.now(UTC), end) - timedelta(days=1)
+        times = ("-startdate", f"{begin:{_TIME}}", "-enddate", f"{end:{_TIME}}")
+        signer = ("-cert", str(self.authority), "-keyfile", str(self._file("ca", "key")))
         _openssl(
-            *("x509", "-req", "-in", str(request), *signer, "-days", str(days)),
-            *("-extfile", str(extensions), "-out", str(certificate)),
+            *("ca", "-batch", "-notext", "-config", str(self._settings), *signer, *times),
+            *("-in", str(request), "-extfile", str(extensions), "-out", str(certificate)),
         )
         store.write_text(key.read_text() + certificate.read_text() + self.authority.read_text())
         return store
