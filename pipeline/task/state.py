@@ -148,7 +148,7 @@ LibraryVersions: TypeAlias = Annotated[
     ],
     msgspec.Meta(max_length=16),
 ]
-"""Versions of libraries by name, as they are shown to users."""
+"""Versions by name, as they are shown to users."""
 MAX_LIBRARY_EPOCHS = 8
 """The epochs of libraries that a state record names, at most."""
 
@@ -165,10 +165,10 @@ class LibraryEpoch(msgspec.Struct, frozen=True):
 
 
 class Libraries(msgspec.Struct, frozen=True):
-    """The libraries that outputs were computed with: the last bits of scores depend on them."""
+    """The arithmetic of the outputs, and its compilers: the last bits of scores depend on them."""
 
     versions: LibraryVersions
-    """Versions of the libraries of the worker that wrote the record, by name."""
+    """The number of the arithmetic of the worker that wrote the record, and the versions of its compilers."""
     earlier: Annotated[list[LibraryEpoch], msgspec.Meta(max_length=MAX_LIBRARY_EPOCHS)] = []
     """The epochs of other libraries, oldest first."""
 
