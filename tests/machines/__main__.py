@@ -36,6 +36,11 @@ HEADS: Final = (
 )
 LIBRARIES: Final = ("python", "glibc", "numpy", "scipy", "numba", "llvm", "processor", "blas")
 """What is found of a machine, in the order of the table."""
+EMULATED: Final = "arm64"
+WHEELS: Final = "--python-version 3.13 " + " ".join(
+    f"--platform manylinux{each}_aarch64" for each in ("2014", "_2_17", "_2_27", "_2_28")
+)
+"""Those that Debian 13 takes there."""
 REPORTED: Final = {"Prescott": "Katmai"}
 """Names that OpenBLAS gives some core types, where they are not those one asks for."""
 EXAMPLES: Final = """
@@ -90,7 +95,7 @@ MACHINES: Final = (
     Machine(
         "aarch64",
         "Debian 13, emulated aarch64",
-        *("trixie", "arm64"),
+        *("trixie", EMULATED),
         environment={"NUMBA_CPU_NAME": "generic"},
         minutes=90,
     ),
@@ -161,7 +166,7 @@ def _options() -> argparse.Namespace:
         options.mirror = options.mirror or mirror()
         if options.mirror is None:
             parser.error("--mirror: the sources of apt have no mirror of Debian, so one has to be named")
-    if any(machine.architecture == "arm64" for machine in options.machines) and not _emulated():
+    if any(machine.architecture == EMULATED for machine in options.machines) and not _emulated():
         parser.error(
             "aarch64 needs an emulator that the kernel starts, also in another root: apt-get install"
             " qemu-user-static binfmt-support; or choose other machines with --only"
@@ -192,12 +197,16 @@ def _try(
             debian = Debian(place, log, say)
             debian.make(machine.suite, machine.architecture, options.mirror, 60 * machine.minutes)
             _clone(place / "forks", log, say)
-            script = _whole(options.tests) if machine.whole else _core(machine, place / "forks", "python3")
+            script = (
+                _whole(options.tests)
+                if machine.whole
+                else _core(machine, place / "forks", "python3", log, say)
+            )
             debian.run(f"cd /forks\n{script}", machine.environment, 60 * machine.minutes)
         else:
             _clone(place / "forks", log, say)
             script = (
-                _core(machine, place / "forks", sys.executable)
+                _core(machine, place / "forks", sys.executable, log, say)
                 if machine.packages
                 else _probe(sys.executable)
             )
@@ -245,11 +254,14 @@ def _whole(tests: str | None) -> str:
 
 def _probe(python: str) -> str:
     """Return the line that replays the golden core."""
-    return f"PYTHONPATH=. {python} -m tests.machines.probe > found.json\n"
+    return f"PYTHONPATH=.:wheels {python} -m tests.machines.probe > found.json\n"
 
 
-def _core(machine: Machine, clone: Path, python: str) -> str:
-    """Return the lines that install what the golden core needs, and replay it."""
+def _core(machine: Machine, clone: Path, python: str, log: Path, say: Callable[[str], None]) -> str:
+    """Return the lines that install what the golden core needs, and replay it.
+
+    An emulated pip takes a quarter of an hour: that of the host does it at once.
+    """
     project = tomllib.loads((clone / "pyproject.toml").read_text())["project"]
     others = {re.split(r"\W", each.replace("-", "_"))[0] for each in machine.packages}
     locked = re.findall(
@@ -259,8 +271,12 @@ def _core(machine: Machine, clone: Path, python: str) -> str:
     (clone / "kept.txt").write_text("\n".join(kept))
     needed = [*project["dependencies"], *project["optional-dependencies"]["tables"]]
     wanted = shlex.join([*needed, "scipy", "threadpoolctl", "pytest", *machine.packages])
-    install = "core/bin/python -m pip install --quiet --no-compile --only-binary :all: --constraint kept.txt"
-    return f"{python} -m venv core\n{install} {wanted}\n{_probe('core/bin/python')}"
+    install = f"-m pip install --quiet --no-compile --only-binary :all: --constraint kept.txt {wanted}"
+    if machine.architecture != EMULATED:
+        return f"{python} -m venv core\ncore/bin/python {install}\n{_probe('core/bin/python')}"
+    command = f"{sys.executable} {install} --target wheels {WHEELS}"
+    run(("sh", "-exc", command), log, say, folder=clone, lasts=1200)
+    return _probe(python)
 
 
 def differences(core: Mapping[str, Mapping[str, str]]) -> str:
