@@ -76,6 +76,7 @@ class Assignment:
             labels=self.source.decoders.labels,
             schemas=self.source.lookup,
         )
+        self._closed = False
         self._waits_until: dict[int, float] = {}
         """When a partition is restored again whose log has a message of a schema that is not known yet."""
 
@@ -104,7 +105,8 @@ class Assignment:
         """
 
         def on_assign(_: Consumer, topic_partitions: list[TopicPartition]) -> None:
-            self._assign(topic_partitions)
+            if not self._closed:  # the consumer calls this also while it is closed
+                self._assign(topic_partitions)
 
         def on_revoke(_: Consumer, topic_partitions: list[TopicPartition]) -> None:
             before_revocation()
@@ -149,7 +151,8 @@ class Assignment:
             self._start(partition, "restored")
 
     def close(self) -> None:
-        """Forget all partitions."""
+        """Forget all partitions, and take no others."""
+        self._closed = True
         self._drop(Partition.close)
 
     def _assign(self, topic_partitions: list[TopicPartition]) -> None:
