@@ -23,6 +23,8 @@ COMPILERS: Final = ("numba", "llvmlite")
 """The packages that compile the arithmetic."""
 NAME: Final = "arithmetic"
 """Name of the number of the arithmetic among the versions."""
+ARITHMETIC_HERE: Final = str(ARITHMETIC)
+"""The arithmetic of this process."""
 BEFORE_NUMBERS: Final = "1"
 """The arithmetic of records that name none: that of LAPACK, BLAS and the C library."""
 
@@ -47,7 +49,7 @@ class OtherLibraries(msgspec.Struct, frozen=True):
 @cache
 def libraries_here() -> Mapping[str, str]:
     """Return the arithmetic of this process, and the versions of the packages that compile it, by name."""
-    return MappingProxyType({NAME: str(ARITHMETIC)} | {name: version(name) for name in COMPILERS})
+    return MappingProxyType({NAME: ARITHMETIC_HERE} | {name: version(name) for name in COMPILERS})
 
 
 def note_libraries(state: State) -> State:
@@ -123,12 +125,17 @@ def differing_libraries(versions: Mapping[str, str]) -> str:
     )
 
 
+def arithmetic_of(state: State) -> str:
+    """Return the arithmetic of a state record's newest outputs."""
+    return _arithmetic_of(state.libraries.versions if state.libraries else {})
+
+
 def _arithmetic_of(versions: Mapping[str, str]) -> str:
     return versions.get(NAME, BEFORE_NUMBERS)
 
 
 def _is_other_arithmetic(versions: Mapping[str, str]) -> bool:
-    return _arithmetic_of(versions) != libraries_here()[NAME]
+    return _arithmetic_of(versions) != ARITHMETIC_HERE
 
 
 def warn_of_other_libraries(state: State) -> None:

@@ -40,6 +40,8 @@ class Scores(NamedTuple):
     epoch: int
     """Epochs of settings that had ended before the model's: where one ends, two models have learned the same
     outcomes."""
+    arithmetic: str
+    """The arithmetic of the epoch, see `pipeline.recovery.libraries`."""
     as_of: int
     """Event time: the stream time of the state record that the model stands at, in milliseconds; -1 before
     the first."""

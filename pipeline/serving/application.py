@@ -263,6 +263,7 @@ class Scoring:
             at=now,
             partition=scores.partition,
             epoch=scores.epoch,
+            arithmetic=scores.arithmetic,
             model_version=scores.model_version,
             as_of=scores.as_of,
             tables=dict(scores.tables),

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from pipeline.errors import StateError
 from pipeline.records.inputs import Interaction
+from pipeline.recovery.libraries import arithmetic_of
 from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving.answers import PartitionFigures, PartitionNotReadyError, Scores
 from pipeline.serving.served_model import ServedModel
@@ -66,14 +67,14 @@ class Target(NamedTuple):
     outcomes: int
     stream_time: int
     tables: dict[str, int]
-    same_settings: bool
-    """Whether its settings are those of the record before."""
+    same_epoch: bool
+    """Whether its settings and its arithmetic are those of the record before."""
 
     @classmethod
-    def of(cls, state: State, *, same_settings: bool) -> Target:
+    def of(cls, state: State, *, same_epoch: bool) -> Target:
         """Return what a state record says."""
         tables = {name: table.offset for name, table in (state.tables or {}).items()}
-        return cls(state.outcomes, state.stream_time, tables, same_settings)
+        return cls(state.outcomes, state.stream_time, tables, same_epoch)
 
 
 class FollowedPartition:
@@ -92,7 +93,7 @@ class FollowedPartition:
         self.newest: State | None = None
         """The newest state record."""
         self.wants_restoration = True
-        """Whether a model has to be restored: at first, after a loss, and when other settings begin."""
+        """Whether a model has to be restored: at first, after a loss, and when another epoch begins."""
         self.restore_from: State | None = None
         """The state record to restore from; None for the one that the group has committed."""
         self.restore_at = 0.0
@@ -243,7 +244,7 @@ class FollowedPartition:
         self._growing = found.model
         self._tables[id(found.model)] = found.tables
         if found.state is not None:
-            self._targets.append(Target.of(found.state, same_settings=True))
+            self._targets.append(Target.of(found.state, same_epoch=True))
             if self.restore_from is None:
                 self.newest = found.state
         self._targets.extend(later)
@@ -256,10 +257,10 @@ class FollowedPartition:
         before = self.newest
         self.newest = state
         if before is None and (model := self._growing or self._served) is not None:
-            same = _key(state) == (model.settings, model.epoch)
+            same = _key(state) == (model.settings, model.epoch, model.arithmetic)
         else:
             same = before is not None and _key(state) == _key(before)
-        self._targets.append(Target.of(state, same_settings=same))
+        self._targets.append(Target.of(state, same_epoch=same))
 
     def note_outcomes(self, chunk: OutcomeChunk) -> None:
         """Note the next outcomes."""
@@ -293,7 +294,7 @@ class FollowedPartition:
             self._note_current(model)
             return False
         target = self._targets[0]
-        if not target.same_settings:
+        if not target.same_epoch:
             self._begin_epoch()
         elif target.outcomes < model.folded:
             self.restart(f"the group has gone back from {model.folded} outcomes to {target.outcomes}")
@@ -307,7 +308,7 @@ class FollowedPartition:
         return False
 
     def _begin_epoch(self) -> None:
-        """Restore the model of other settings; the one that is there only answers meanwhile."""
+        """Restore the model of another epoch; the one that is there only answers meanwhile."""
         self.restore_from, self.wants_restoration, self.restore_at = self.newest, True, 0.0
         self._targets.clear()
 
@@ -393,6 +394,10 @@ class FollowedPartition:
             self._current_at, self._end = asked_at, None
 
 
-def _key(state: State) -> tuple[dict[str, str], int]:
-    """Return what tells one epoch from another."""
-    return state.settings, len(state.earlier)
+def _key(state: State) -> tuple[dict[str, str], int, str]:
+    """Return what tells one epoch from another.
+
+    Where another arithmetic begins, the worker has gone on from a snapshot, and may differ in the last bits
+    from a model that learned all outcomes before.
+    """
+    return state.settings, len(state.earlier), arithmetic_of(state)

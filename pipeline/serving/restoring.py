@@ -8,6 +8,7 @@ from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
+from pipeline.recovery.libraries import arithmetic_of
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import StateSigner
 from pipeline.recovery.state_reader import read_snapshot, read_state
@@ -115,6 +116,7 @@ class ModelRestorer:
             model,
             state.settings,
             len(state.earlier),
+            arithmetic=arithmetic_of(state),
             rows=[table.rows for table in tables],
             versions={table.features.name: table.offset for table in tables},
         )

@@ -18,6 +18,7 @@ from pipeline.errors import DataError, StorageError
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id, Timestamp
 from pipeline.records.inputs import Interaction
+from pipeline.recovery.libraries import BEFORE_NUMBERS
 from pipeline.serving.candidates import CandidateType
 from pipeline.serving.exploration import Exploration
 
@@ -47,6 +48,8 @@ class ScoreLogLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it was answered, in milliseconds."""
     partition: Count
     epoch: Count
+    arithmetic: str = BEFORE_NUMBERS
+    """The arithmetic of the model's epoch, see `pipeline.recovery.libraries`."""
     model_version: Count
     """Outcomes that the model had learned."""
     as_of: int

@@ -8,6 +8,7 @@ from pipeline.features.live_tables import Rows
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.inputs import Interaction
+from pipeline.recovery.libraries import ARITHMETIC_HERE
 from pipeline.serving.answers import Scores
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import explain as explain_scores
@@ -16,7 +17,7 @@ from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 
 class ServedModel:
-    """The model of one partition under the settings of one epoch.
+    """The model of one partition under the settings and with the arithmetic of one epoch.
 
     It is used by one thread at a time.
 
@@ -30,6 +31,9 @@ class ServedModel:
         The settings that its outputs depend on, by name.
     epoch
         Number of epochs of settings before.
+    arithmetic
+        The arithmetic of the state record that it was restored from, see `pipeline.recovery.libraries`;
+        without one, that of this process.
     rows
         The rows of the live tables, in the order of the stream's definition.
     versions
@@ -48,12 +52,14 @@ class ServedModel:
         settings: Mapping[str, str],
         epoch: int,
         *,
+        arithmetic: str = ARITHMETIC_HERE,
         rows: Sequence[Rows] = (),
         versions: Mapping[str, int] | None = None,
     ) -> None:
         self.partition = partition
         self.settings = settings
         self.epoch = epoch
+        self.arithmetic = arithmetic
         self.as_of = NO_TIMESTAMP
         self.rows = tuple(rows)
         self.versions = dict(versions or {})
@@ -116,6 +122,7 @@ class ServedModel:
             self.partition,
             model.folded,
             self.epoch,
+            self.arithmetic,
             self.as_of,
             dict(self.versions),
             *found,

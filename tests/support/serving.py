@@ -19,6 +19,7 @@ from pipeline.model.score_terms import Term
 from pipeline.monitoring.http_server import listening
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction
+from pipeline.recovery.libraries import ARITHMETIC_HERE
 from pipeline.serving.answers import (
     FollowerFigures,
     PartitionFigures,
@@ -99,6 +100,7 @@ class FakeFollower:
             partition=partition,
             model_version=41,
             epoch=0,
+            arithmetic=ARITHMETIC_HERE,
             as_of=1_000,
             tables={},
             scores=scores,

@@ -65,8 +65,7 @@ def audit(
     stream, check = audit_input.topics.stream, None
     if scores is not None:
         tables = [audit_input.score_tables[name] for name in stream.tables]
-        first = derivable_from(audit_input.state).outcomes
-        check = ScoreCheck(scores, stream, tables, result, first=first)
+        check = ScoreCheck(scores, stream, tables, result)
     _Audit(audit_input, epochs, result, join, policy, check).run()
 
 

@@ -13,6 +13,7 @@ from pipeline.features.live_tables import Rows
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
+from pipeline.recovery.libraries import ARITHMETIC_HERE
 from pipeline.serving.exploration import choose
 from pipeline.serving.score_log import LoggedChoice
 from pipeline.serving.scoring import message_values
@@ -26,9 +27,7 @@ SCORES_CHECKED: Final = "scores of followers derived again"
 CHOICES_CHECKED: Final = "candidates that followers have drawn, drawn again"
 EARLIER: Final = "lines of followers by models that this audit does not derive, as those before its snapshot"
 LATER: Final = "lines of followers by models that have learned more than this audit reads"
-OTHER_ARITHMETIC: Final = (
-    "lines of followers of the time before this arithmetic, whose scores have other bits"
-)
+OTHER_ARITHMETIC: Final = "lines of followers with another arithmetic, whose scores have other last bits"
 COMPACTED: Final = "lines of followers with rows of tables that compaction has taken away"
 NOT_DERIVED: Final = (EARLIER, LATER, OTHER_ARITHMETIC, COMPACTED)
 
@@ -46,9 +45,6 @@ class ScoreCheck:
         The records of the live tables, in the order of the stream's definition.
     result
         Result to add checks and differences to.
-    first
-        Number of outcomes learned from which on workers have the arithmetic of this process. Lines of models
-        before it are not derived.
     """
 
     def __init__(
@@ -57,10 +53,7 @@ class ScoreCheck:
         stream: Stream,
         tables: Iterable[TableRecords],
         result: AuditResult,
-        *,
-        first: int = 0,
     ) -> None:
-        self._first = first
         self._lines = iter(lines)
         self._next = next(self._lines, None)
         self._stream = stream
@@ -97,7 +90,7 @@ class ScoreCheck:
         if model is None:
             self._add(logged, f"an epoch of settings up to {epochs.count - 1}", f"epoch {line.epoch}")
             return
-        if line.model_version < self._first:
+        if line.arithmetic != ARITHMETIC_HERE:
             self._result.checked[OTHER_ARITHMETIC] += 1
             return
         if model.folded != line.model_version:

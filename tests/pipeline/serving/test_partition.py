@@ -20,6 +20,7 @@ from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome
+from pipeline.recovery.libraries import BEFORE_NUMBERS, arithmetic_of, note_libraries
 from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving import partition as partitions
 from pipeline.serving.answers import PartitionNotReadyError, Scores
@@ -77,7 +78,7 @@ def restored(wrote: Written, state: State | None) -> tuple[Restored, int]:
         offsets = [offset for offset, _ in wrote.outcomes]
         begin = bisect_left(offsets, state.snapshot.outcome_offset)
     settings = wrote.log.settings
-    return Restored(ServedModel(0, model, settings, 0), state, NoTables()), begin
+    return Restored(ServedModel(0, model, settings, 0, arithmetic=BEFORE_NUMBERS), state, NoTables()), begin
 
 
 def score(partition: FollowedPartition) -> Scores | None:
@@ -240,7 +241,7 @@ def test_a_model_answers_where_its_epoch_ended_until_that_of_other_settings_is_r
     assert (answer.epoch, answer.model_version) == (0, end)
     later = msgspec.structs.replace(began, stream_time=began.stream_time + 7)
     partition.note_state(later)
-    model = ServedModel(0, task.model, began.settings, 1)
+    model = ServedModel(0, task.model, began.settings, 1, arithmetic=BEFORE_NUMBERS)
     partition.restored(Restored(model, began, NoTables()), 0)
     while partition.advance():
         pass
@@ -248,6 +249,31 @@ def test_a_model_answers_where_its_epoch_ended_until_that_of_other_settings_is_r
     assert answer is not None
     assert (answer.epoch, answer.model_version, answer.as_of) == (1, end, later.stream_time)
     assert answer.scores == [task.model.predict(each).score for each in CANDIDATES]
+
+
+def test_where_another_arithmetic_begins_the_model_is_restored_as_the_worker_has_restored_it(
+    wrote: Written,
+) -> None:
+    partition, end = followed(wrote, 12)
+    began = note_libraries(wrote.states[13])
+    partition.note_state(began)
+    partition.note_outcomes(wrote.chunk(end, len(wrote.outcomes)))
+    assert partition.advance() is False
+    assert (partition.wants_restoration, partition.restore_from) == (True, began)
+    answer = score(partition)
+    assert answer is not None
+    assert (answer.arithmetic, answer.model_version) == (BEFORE_NUMBERS, end)
+    partition.note_state(msgspec.structs.replace(began, stream_time=began.stream_time + 7))
+    model = restored(wrote, began)[0].model
+    model.arithmetic = arithmetic_of(began)
+    partition.restored(Restored(model, began, NoTables()), wrote.outcomes[model.folded][0])
+    partition.note_outcomes(wrote.chunk(model.folded, len(wrote.outcomes)))
+    while partition.advance():
+        pass
+    answer = score(partition)
+    assert answer is not None
+    assert (answer.arithmetic, answer.model_version) == (arithmetic_of(began), began.outcomes)
+    assert not partition.wants_restoration
 
 
 def test_a_group_that_has_gone_back_is_restored_anew(wrote: Written) -> None:

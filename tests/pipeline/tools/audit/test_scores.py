@@ -19,6 +19,7 @@ from pipeline.errors import DataError
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Outcome
+from pipeline.recovery.libraries import BEFORE_NUMBERS
 from pipeline.serving.candidates import CandidateType
 from pipeline.serving.exploration import Exploration, Strategy, choose
 from pipeline.serving.score_log import LoggedChoice, ScoreLog, ScoreLogLine
@@ -26,7 +27,7 @@ from pipeline.serving.served_model import ServedModel
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.render import location
 from pipeline.tools.audit.score_index import DAMAGED, NO_PARTITION, ScoreIndex
-from pipeline.tools.audit.scores import CHOICES_CHECKED, EARLIER, LATER, SCORES_CHECKED
+from pipeline.tools.audit.scores import CHOICES_CHECKED, EARLIER, LATER, OTHER_ARITHMETIC, SCORES_CHECKED
 from tests.support.builders import CHALLENGERS
 from tests.support.consumer import REST, Step
 from tests.support.examples import examples
@@ -69,6 +70,7 @@ def _answers(run: Recording) -> list[ScoreLogLine]:
                 at=1,
                 partition=0,
                 epoch=0,
+                arithmetic=found.arithmetic,
                 model_version=version,
                 as_of=0,
                 challenger=challenger,
@@ -202,6 +204,18 @@ def test_nothing_of_a_line_is_compared_beyond_its_first_difference(run: Recordin
     lines = answers(run)
     lines[9] = msgspec.structs.replace(lines[9], scores=[0.5] * len(CANDIDATES))
     assert audited(run, logged(tmp_path, lines)).differences == 1
+
+
+def test_lines_of_another_arithmetic_are_counted_and_not_derived(run: Recording, tmp_path: Path) -> None:
+    lines = answers(run)
+    for number in (3, 9):
+        lines[number] = msgspec.structs.replace(
+            lines[number], arithmetic=BEFORE_NUMBERS, scores=[0.5] * len(CANDIDATES)
+        )
+    result = audited(run, logged(tmp_path, lines))
+    assert result.differences == 0
+    assert result.checked[OTHER_ARITHMETIC] == 2
+    assert result.checked[SCORES_CHECKED] == (len(lines) - 2) * len(CANDIDATES)
 
 
 def explored(run: Recording, strategy: Strategy) -> list[ScoreLogLine]:
