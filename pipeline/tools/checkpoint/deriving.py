@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.model import Model
 from pipeline.records.dead_letter import DeadLetterHeaders
+from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Outcome, Prediction, Share
+from pipeline.recovery.libraries import Derivable, derivable_from, libraries_here
 from pipeline.task.aligned_inbox import next_window_end
-from pipeline.task.state import State, TableState, counters
+from pipeline.task.state import Libraries, State, TableState, counters
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.input_summary import InputSummary
 from pipeline.tools.checkpoint.output_summary import OutputSummary
@@ -68,7 +70,8 @@ def derive_state(
     """Derive the state record that a worker would have written with the committed offsets.
 
     Two counters of early labels and of predictions that were crowded out are not in the topics. They are at
-    least those of the last usable state record.
+    least those of the last usable state record. Where this record names predictions of another arithmetic,
+    no prediction is compared, and another epoch of libraries begins: the model is not the one that made them.
 
     Parameters
     ----------
@@ -102,6 +105,8 @@ def derive_state(
             "configuration. Give this command the workers' settings"
         )
     since = last.earlier[-1].predictions if last is not None and last.earlier else 0
+    if _has_other_arithmetic(last):
+        since = INTEGER_LIMIT
     outputs = OutputSummary(target.partition, model, target.join, since)
     for learned in outputs.read(logs.predictions, logs.outcomes):
         if learned % PROGRESS_EVERY == 0:
@@ -147,9 +152,22 @@ def _state(
         taken=taken,
         windows=windows or UNSET,
         tables=tables or UNSET,
-        libraries=UNSET if last is None else last.libraries,
+        libraries=_libraries(last),
         **outputs.finish(stream_time, published),
     )
+
+
+def _has_other_arithmetic(last: State | None) -> bool:
+    return last is not None and derivable_from(last) != Derivable(0, 0)
+
+
+def _libraries(last: State | None) -> Libraries | UnsetType:
+    """Return the libraries of the outputs so far, all of which this process has derived if it can."""
+    if last is None or not last.predictions:
+        return Libraries(dict(libraries_here()))
+    if not _has_other_arithmetic(last):
+        return last.libraries
+    return Libraries({}, last.libraries.earlier if last.libraries else [])
 
 
 def _counters(

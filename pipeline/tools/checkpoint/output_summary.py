@@ -22,7 +22,7 @@ from pipeline.tools.rebuild.replay_outcomes import relearn
 class OutputSummary:
     """Summary of all predictions and outcomes of a partition.
 
-    Every prediction is made again before its outcome is learned. So a wrong setting is found.
+    Every prediction since ``since`` is made again before its outcome is learned. So a wrong setting is found.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class OutputSummary:
     join
         Settings of the join.
     since
-        Sequence of the first prediction that the present settings made.
+        Sequence of the first prediction that the present settings and this arithmetic made.
 
     Attributes
     ----------
@@ -131,9 +131,10 @@ class OutputSummary:
             raise StateError(
                 f"prediction {outcome.prediction_sequence} of partition {self._partition} does not follow "
                 "from the outcomes before it under these settings: the group ran under others, which the "
-                "lost state record named, or on another kind of machine. Give this command the workers' "
-                "settings. If the settings were changed during the life of the group, the state cannot be "
-                "derived again: replay the inputs with another kafka.group and another kafka.prefix"
+                "lost state record named, or with another release's arithmetic. Give this command the "
+                "workers' settings. If settings or arithmetic were changed during the life of the group, the "
+                "state cannot be derived again: replay the inputs with another kafka.group and another "
+                "kafka.prefix"
             )
         self.pending.pop(outcome.prediction_sequence, None)  # that of a correction has its outcome already
         times = (outcome.timestamp, outcome.label_timestamp)

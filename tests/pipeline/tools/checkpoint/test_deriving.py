@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import cast
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Config
@@ -25,7 +27,15 @@ from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.task.state import SettingsEpoch, State, TableState
+from pipeline.recovery.libraries import (
+    ARITHMETIC_HERE,
+    Derivable,
+    arithmetic_of,
+    derivable_from,
+    libraries_here,
+    note_libraries,
+)
+from pipeline.task.state import Libraries, LibraryEpoch, SettingsEpoch, State, TableState
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
@@ -122,7 +132,7 @@ def _event_of(value: bytes | None) -> object:
         return None
 
 
-@examples(200)
+@examples(100)
 @given(
     given_inputs=streams(),
     drawn=st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=12),
@@ -163,6 +173,7 @@ def test_a_label_that_comes_out_of_order_when_its_event_is_forgotten_waits() -> 
 
 def test_so_is_that_of_a_run_with_every_disposition() -> None:
     run = eventful_run()
+    run.change_state(libraries=Libraries(dict(libraries_here())))
     state = derived(run, last=run.state)
     assert run.state.waiting
     assert state.waiting == run.state.waiting
@@ -176,6 +187,44 @@ def test_the_epochs_of_the_last_usable_record_are_kept() -> None:
     ended = SettingsEpoch({"learner.budget": "9"}, predictions=0, outcomes=0)
     last = msgspec.structs.replace(run.state, earlier=[ended])
     assert derived(run, last=last).earlier == [ended]
+
+
+def of_another_arithmetic(run: Recording) -> None:
+    """Change the bits of all predictions, also as their outcomes repeat them."""
+    for number in range(len(run.predictions)):
+        prediction = msgspec.json.decode(run.predictions[number].value or b"", type=Prediction)
+        run.change_prediction(number, score=float(np.nextafter(prediction.score, np.inf)))
+    for number in range(len(run.outcomes)):
+        outcome = msgspec.json.decode(run.outcomes[number].value or b"", type=Outcome)
+        run.change_outcome(number, score=float(np.nextafter(outcome.score, np.inf)))
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        UNSET,
+        Libraries({"numpy": "2.4.6"}),
+        Libraries(dict(libraries_here()), [LibraryEpoch({"numpy": "2.4.6"}, 5, 3)]),
+    ],
+    ids=["none", "another", "another before"],
+)
+def test_predictions_of_another_arithmetic_are_not_compared_and_end_an_epoch(
+    noted: Libraries | UnsetType,
+) -> None:
+    run = eventful_run()
+    of_another_arithmetic(run)
+    with pytest.raises(StateError, match="does not follow from the outcomes before it"):
+        derived(run)
+    state = derived(run, last=msgspec.structs.replace(run.state, libraries=noted))
+    assert comparable(state) == comparable(run.state)
+    written = note_libraries(state)
+    assert derivable_from(written) == Derivable(state.predictions, state.outcomes)
+    assert arithmetic_of(written) == ARITHMETIC_HERE
+
+
+def test_without_a_usable_record_the_libraries_are_those_that_have_derived_all() -> None:
+    state = derived(eventful_run())
+    assert derivable_from(note_libraries(state)) == Derivable(0, 0)
 
 
 def test_other_settings_are_refused() -> None:
