@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import count, repeat
 from typing import Any, NamedTuple
 
@@ -64,6 +65,11 @@ def dead_letter_headers(dead_letter: DeadLetter) -> list[tuple[str, str | bytes 
     return [*source.headers, *((name, value.encode()) for name, value in errors.items())]
 
 
+@cache  # they never change, and take milliseconds to make
+def _layout_of(types: OutputTypes) -> tuple[UsualBatchEncoder, RecordNames]:
+    return UsualBatchEncoder(types), RecordNames(types.prediction, types.entities)
+
+
 class RecordEncoder:
     """Encodes the batches of one partition, in their order.
 
@@ -86,9 +92,8 @@ class RecordEncoder:
 
     def __init__(self, types: OutputTypes = KUAIREC_TYPES) -> None:
         self._types = types
-        self._usual = UsualBatchEncoder(types)
+        self._usual, self._names = _layout_of(types)
         self._waiting = WaitingTexts()
-        self._names = RecordNames(types.prediction, types.entities)
 
     def __len__(self) -> int:
         """Return the number of predictions without an outcome, but for those spilled."""

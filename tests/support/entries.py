@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from pipeline.records.decoding import InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
 from pipeline.vectorized.columns.decoding import DecodedColumns, Scanner
+
+_scanner_of = cache(Scanner.of)
 
 
 class Entry(NamedTuple):
@@ -35,7 +38,7 @@ def queued(decoded: Sequence[Entry]) -> PolledMessages:
     """Return decoded messages as a record queue is fed: in columns, if their decoder has such."""
     keys, values = [entry.source.key for entry in decoded], [entry.source.value for entry in decoded]
     found = None
-    if decoded and (scanner := Scanner.of(decoded[0].decoder)) is not None:
+    if decoded and (scanner := _scanner_of(decoded[0].decoder)) is not None:
         found = scanner.decode(keys, values, decoded[0].latest)
     elif decoded:
         records, times = decode(keys, values, decoded[0].decoder, decoded[0].latest)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, Self
 
 import msgspec
@@ -212,7 +213,7 @@ class OutcomeDecoder:
 
     def __init__(self, types: OutputTypes) -> None:
         self._types = types
-        self._scanner = _Scanner.of(types)
+        self._scanner = _scanner_of(types)
 
     def decode(self, values: Sequence[bytes]) -> DecodedOutcomes:
         """Decode outcomes.
@@ -361,6 +362,9 @@ class _Scanner:
             self._types.raw_outcomes.decode,
         )
         return found, usual
+
+
+_scanner_of = cache(_Scanner.of)  # it never changes, and takes milliseconds to make
 
 
 def _unwrapped(field: FieldInfo) -> tuple[inspect.Type, bool]:
