@@ -15,8 +15,10 @@ setup: .venv/.done  ## A virtual environment in .venv with everything at its loc
 	@test ! -L .venv || { echo ".venv is a link, and what it leads to would be emptied: remove the link" >&2; exit 1; }
 	@echo "Setting up .venv (a minute or two on the first run) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@echo "Compiling the loops of the learner (half a minute on the first run) ..."
+	@$(BIN)/python -m pipeline.worker.warm_up
 	@touch $@
 
 demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
