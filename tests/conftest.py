@@ -22,6 +22,9 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("untimed"), max_examples=ALL // 5)
 settings.load_profile("untimed")
 
+# Several processes share the cores: threads of BLAS would take time to wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 URGENT = ("chaos", "slow", "kafka")
 """Markers, first what takes longest."""
 

@@ -70,6 +70,6 @@ def test_the_slope_is_that_of_a_line() -> None:
 
 def test_a_spilled_prediction_takes_a_fraction_of_one_in_memory(tmp_path: Path) -> None:
     write_files(tmp_path, Size(events=1_500, users=40, videos=100, days=1))
-    found = bytes_of_waiting(read_events(tmp_path), spilled=150_000)
+    found = bytes_of_waiting(read_events(tmp_path), spilled=40_000)
     assert found["bytes_each_spilled"] < found["bytes_each_in_memory"] / 2
     assert 250 < found["bytes_each_in_memory"] - found["bytes_each_beside_text"] < 400

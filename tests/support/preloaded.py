@@ -1,4 +1,4 @@
-"""What commands of `forks` import, for the process that is forked for each of them."""
+"""What commands of `forks` import and load, for the process that is forked for each of them."""
 
 # ruff: noqa: F401 - imported for those that are forked
 
@@ -14,6 +14,10 @@ import pipeline.tools.inspect.text
 import pipeline.tools.rebuild
 import pipeline.tools.report
 import pipeline.worker.worker
+from pipeline.config.tree import Config
+from pipeline.model.factory import ModelFactory
+from pipeline.worker.warm_up import warm_up
 
+warm_up(ModelFactory(Config()))  # else each worker would load the compiled code for half a second
 gc.collect()
 gc.freeze()

@@ -39,7 +39,7 @@ def challenged(given_inputs: Inputs) -> Written:
     return run(given_inputs, model=new_model(challengers=CHALLENGERS))[1]
 
 
-@examples(80)
+@examples(40)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15))
 def test_neither_batches_nor_restarts_change_what_is_written(given_inputs: Inputs, drawn: list[Any]) -> None:
     assert run_with_deaths(given_inputs, drawn, challengers=CHALLENGERS)[1].written == challenged(

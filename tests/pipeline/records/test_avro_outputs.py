@@ -64,7 +64,7 @@ def there_and_back(record: AvroRecord, text: bytes) -> bytes:
     return record.decoder(record.schema)(PREFIX + record.encode(text))
 
 
-@examples(300)
+@examples(120)
 @given(record=predictions | requests | labelled | unasked | expired | corrections | shares)
 def test_each_record_comes_back_as_the_same_bytes(record: msgspec.Struct) -> None:
     text = encode(record)

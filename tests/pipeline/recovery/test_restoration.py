@@ -108,7 +108,7 @@ def run_with_deaths(
     return task, log
 
 
-@examples(120)
+@examples(60)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15), join=tight, policy=policies)
 def test_deaths_do_not_show_in_what_is_written(
     given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, policy: LabelPolicy | None

@@ -51,7 +51,7 @@ def run_in_epochs(
 batches = st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=6)
 
 
-@examples(80)
+@examples(40)
 @given(given_inputs=streams(), epochs=st.lists(batches, min_size=2, max_size=4), policy=policies)
 def test_every_run_in_settings_epochs_is_clean(
     given_inputs: Inputs, epochs: list[list[tuple[Step, bool]]], policy: LabelPolicy | None

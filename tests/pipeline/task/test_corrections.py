@@ -95,7 +95,7 @@ def test_without_the_setting_a_later_label_is_a_duplicate_or_late() -> None:
     assert not any(each.corrects for each in outcomes_of(written))
 
 
-@examples(100)
+@examples(50)
 @given(
     given_inputs=streams(),
     drawn=st.lists(worker_steps, max_size=15),

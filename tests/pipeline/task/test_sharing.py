@@ -94,7 +94,7 @@ def long_stream() -> Inputs:
     return inputs(interactions, labels)
 
 
-@examples(80)
+@examples(40)
 @given(
     given_inputs=streams(),
     drawn=st.lists(worker_steps, max_size=12),
@@ -122,7 +122,7 @@ def test_so_does_that_of_a_long_stream_whose_feature_map_changes(
     assert Recording.of(long_stream(), log).findings() == []
 
 
-@examples(80)
+@examples(40)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=12), received=received_shares())
 def test_each_share_is_learned_once_whatever_dies(
     given_inputs: Inputs, drawn: list[WorkerStep], received: list[ReceivedShare]

@@ -164,7 +164,7 @@ def test_each_item_has_one_outcome_of_its_own_features_and_version(given_inputs:
     assert len(predicted) == task.join.pending_count
 
 
-@examples(120)
+@examples(60)
 @given(given_inputs=slates(), pieces=st.lists(steps, max_size=20), join=tight, challengers=st.booleans())
 def test_any_cut_into_batches_gives_the_same_bytes(
     given_inputs: Inputs, pieces: list[Step], join: JoinSettings, challengers: bool

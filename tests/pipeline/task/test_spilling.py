@@ -131,7 +131,7 @@ def assert_no_difference(
         assert without_offset_index(task.state({})) == without_offset_index(plain.state({}))
 
 
-@examples(150)
+@examples(60)
 @given(
     given_inputs=streams(jumps=False),
     drawn=st.lists(worker_steps, max_size=15),
@@ -178,7 +178,7 @@ dense_streams = st.lists(
 ).map(dense)
 
 
-@examples(150)
+@examples(50)
 @given(
     given_inputs=dense_streams, drawn=st.lists(worker_steps, max_size=5), join=few_in_memory, policy=policies
 )

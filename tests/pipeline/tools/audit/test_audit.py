@@ -63,7 +63,7 @@ def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording
     assert result.checked["predictions derived again"] == sum(version >= folded for version in versions)
 
 
-@examples(150)
+@examples(75)
 @given(
     given_inputs=streams(),
     drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15),

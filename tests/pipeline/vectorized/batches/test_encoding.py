@@ -137,7 +137,7 @@ def listed(encoded: EncodedBatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", TYPES)
-@examples(150)
+@examples(60)
 @given(data=st.data())
 def test_by_columns_as_record_by_record(name: str, data: st.DataObject) -> None:
     types = TYPES[name]

@@ -112,7 +112,7 @@ def mostly_regular(drawn: list[tuple[int, int, int | None, int]]) -> Inputs:
     return inputs(interactions, [each for _, each in sorted(labels, key=lambda pair: pair[0])])
 
 
-@examples(100)
+@examples(50)
 @given(drawn=events, pieces=st.lists(steps, max_size=10), join=tight)
 def test_a_stream_in_which_little_is_odd(
     drawn: list[tuple[int, int, int | None, int]], pieces: list[Step], join: JoinSettings

@@ -141,7 +141,7 @@ def one_by_one(types: OutputTypes, values: list[bytes]) -> DecodedOutcomes:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@examples(40)
+@examples(15)
 @given(seed=st.integers(0, 2**32))
 def test_columns_are_those_of_records_decoded_one_by_one(name: str, seed: int) -> None:
     rng, stream = Random(seed), STREAMS[name]
