@@ -61,7 +61,7 @@ class Machine:
     """Of Debian; the host itself without."""
     architecture: str = "amd64"
     whole: bool = False
-    """All tests, with `make test`; else the golden core."""
+    """README's two commands, `make demo` and `make test`; else the golden core."""
     packages: tuple[str, ...] = ()
     """Those of other versions than the lock has; a bare name is for pip to choose."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -247,8 +247,8 @@ def _clone(folder: Path, log: Path, say: Callable[[str], None]) -> None:
 
 
 def _whole(tests: str | None) -> str:
-    """Return the lines that run all tests, or those chosen, and show at once how far they are."""
-    command = "make test" if tests is None else f"make setup && .venv/bin/pytest {tests}"
+    """Return the lines that run the demo and all tests, or those chosen, and show at once how far they are."""
+    command = "make demo\nmake test" if tests is None else f"make setup && .venv/bin/pytest {tests}"
     return f"export PYTHONUNBUFFERED=1\n{command} || true\n{_probe('.venv/bin/python')}"
 
 
