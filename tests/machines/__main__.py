@@ -247,7 +247,7 @@ def _clone(folder: Path, log: Path, say: Callable[[str], None]) -> None:
 
 
 def _whole(tests: str | None) -> str:
-    """Return the lines that run the demo and all tests, or those chosen, and show at once how far they are."""
+    """Return the lines that run the demo and all tests, or those chosen, and show how far they are."""
     command = "make demo\nmake test" if tests is None else f"make setup && .venv/bin/pytest {tests}"
     return f"export PYTHONUNBUFFERED=1\n{command} || true\n{_probe('.venv/bin/python')}"
 
