@@ -22,6 +22,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
 ZERO: Final = cast("int", np.int64(0))
 """A zero that is no literal: for a literal argument, Numba would compile a function once more."""
+TRUE: Final = cast("bool", np.bool_(True))
+FALSE: Final = cast("bool", np.bool_(False))
+"""The same as truth values."""
 
 
 @functools.cache

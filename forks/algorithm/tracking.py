@@ -27,7 +27,7 @@ References
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from forks.compiled.exponential import exponential
 from forks.compiled.logarithm import logarithm
 from forks.compiled.products import dot, rank_one_downdate, vecmat
 from forks.compiled.simd import fma
-from forks.jit import njit
+from forks.jit import FALSE, TRUE, njit
 from forks.losses import LOGISTIC, probability
 
 FIRST_SHARES: Final = (0.97, 0.01, 0.01, 0.01)
@@ -61,6 +61,7 @@ OWN_AGAIN: Final = 0.95
 """Weight of the own score above which there is no renewed correction any more."""
 FLOOR: Final = 1e-12
 """Smallest likelihood of a label, so that no score is refuted for good by one label."""
+_LOSS: Final = cast("int", np.int64(LOGISTIC))  # no literal, see `forks.jit.ZERO`
 UNCHANGED, NEW, SETTLED = 0.0, 1.0, 2.0
 """Phases: there is no renewed correction, it has just started, and it may start anew."""
 
@@ -218,7 +219,7 @@ def track_weighted(
     shares[2] = shares[2] * of_fast * kept + SWITCHING * FIRST_SHARES[2]
     shares[3] = shares[3] * of_renewed * kept + SWITCHING * FIRST_SHARES[3]
     length = dot(z, z)
-    slow_step = -SLOW_STEP * repeated_slope(LOGISTIC, slow, label, importance, SLOW_STEP) / length
+    slow_step = -SLOW_STEP * repeated_slope(_LOSS, slow, label, importance, SLOW_STEP) / length
     fast_step = min(importance, 1.0) * max(0.0, MARGIN - label * fast) * label / length
     for j in range(z.shape[0]):
         corrections[0, j] = fma(slow_step, z[j], corrections[0, j])
@@ -227,7 +228,7 @@ def track_weighted(
         u = workspace[: z.shape[0]]
         vecmat(z, covariance, u)
         weighted_project_and_step(
-            corrections[2], z, u, 0.0, renewed, label, importance, LOGISTIC, 0.0, True, np.inf, False, u
+            corrections[2], z, u, 0.0, renewed, label, importance, _LOSS, 0.0, TRUE, np.inf, FALSE, u
         )
         rank_one_downdate(covariance, u)
     _turn(corrections, shares, covariance, phase)

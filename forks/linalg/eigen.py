@@ -19,7 +19,7 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.compiled.simd import add, broadcast, load, multiply, store, subtract
-from forks.jit import njit
+from forks.jit import ZERO, njit
 from forks.linalg.vectors import EIGHT, EPSILON, NEGLIGIBLE, SIXTEEN, dot, power_of_two_near
 
 MOST_SWEEPS = 50
@@ -109,7 +109,7 @@ def _make_tridiagonal(
         v[i] = w[i] = row[i] = u[i] = 0.0
         for j in range(i):
             u[j] = row[j]
-        squared = dot(u, u, 0, i - 1)
+        squared = dot(u, u, ZERO, i - 1)
         half = 0.0
         if squared <= NEGLIGIBLE:
             beside[i - 1] = u[i - 1]
@@ -127,7 +127,7 @@ def _make_tridiagonal(
         if half > 0.0:
             for j in range(i):
                 product[j] /= half
-            along = dot(product, u, 0, i) / (2.0 * half)
+            along = dot(product, u, ZERO, i) / (2.0 * half)
         for j in range(i):
             v[j] = row[j] = u[j]
             w[j] = product[j] - along * u[j]
@@ -201,7 +201,7 @@ def _diagonalize(d: FloatArray, e: FloatArray, rows: FloatArray, scratch: FloatA
     for i in range(d.shape[0]):
         norm = max(norm, abs(d[i]) + abs(e[i]))
     least = EPSILON * norm
-    first, sweeps, end = 0, 0, d.shape[0] - 1
+    first, sweeps, end = ZERO, 0, d.shape[0] - 1
     while first < end:
         last = first
         while last < end and abs(e[last]) > least:

@@ -18,7 +18,7 @@ import numpy as np
 
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.simd import add, broadcast, horizontal_sum, load, multiply, store, subtract
-from forks.jit import njit
+from forks.jit import ZERO, njit
 from forks.linalg.cholesky import cholesky, solve_factored
 from forks.linalg.products import product
 from forks.linalg.rank import with_column
@@ -123,7 +123,7 @@ def _triangularize(
     lowest, highest, left, summed, vector = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     n = columns.shape[0]
     for j in range(n):
-        left[j] = summed[j] = dot(columns[j], columns[j], 0, rows)
+        left[j] = summed[j] = dot(columns[j], columns[j], ZERO, rows)
     smallest = largest = 0.0
     rank = 0
     for k in range(min(n, rows)):
@@ -146,7 +146,7 @@ def _triangularize(
         columns[k, k] = diagonal
         rank = k + 1
         _reflect(columns, rank, vector, k, half)
-        _reflect(right, 0, vector, k, half)
+        _reflect(right, ZERO, vector, k, half)
         for j in range(k + 1, n):
             left[j] -= columns[j, k] * columns[j, k]
             if left[j] < CANCELLED * summed[j]:
@@ -250,6 +250,6 @@ def _solve_trapezoid(
     for c in range(solution.shape[0]):
         z = solution[c]
         for i in range(rows.shape[0]):
-            z[i] = (z[i] - dot(rows[i], z, 0, i)) / diagonal[i]
+            z[i] = (z[i] - dot(rows[i], z, ZERO, i)) / diagonal[i]
     for i in range(rows.shape[0] - 1, -1, -1):
-        _reflect(solution, 0, vectors[i], i, halves[i])
+        _reflect(solution, ZERO, vectors[i], i, halves[i])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.jit import njit
+from forks.jit import ZERO, njit
 from forks.linalg.vectors import EIGHT, EPSILON, dot, padded
 
 
@@ -87,12 +87,12 @@ def _subtract_projections(rows: FloatArray, known: int, i: int) -> None:
 
 @njit(cache=True)
 def _subtract_projection(direction: FloatArray, row: FloatArray) -> None:
-    along = dot(direction, row, 0, row.shape[0])
+    along = dot(direction, row, ZERO, row.shape[0])
     for j in range(row.shape[0]):
         row[j] -= along * direction[j]
 
 
 @njit(cache=True)
 def _squared(row: FloatArray) -> float:
-    total: float = dot(row, row, 0, row.shape[0])
+    total: float = dot(row, row, ZERO, row.shape[0])
     return total

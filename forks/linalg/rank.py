@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from forks.arrays import FloatArray
-from forks.jit import njit
+from forks.jit import ZERO, njit
 from forks.linalg.vectors import dot
 
 
@@ -48,13 +48,13 @@ def with_column(
     if k == 0:
         lowest[0] = highest[0] = 1.0
         return abs(diagonal), abs(diagonal)
-    larger, sine, cosine = _largest(smallest, dot(column, lowest, 0, k), diagonal)
+    larger, sine, cosine = _largest(smallest, dot(column, lowest, ZERO, k), diagonal)
     # The product of both singular values of the matrix of two columns is its determinant.
     smallest = smallest * (abs(diagonal) / larger) if larger > 0.0 else 0.0
     for j in range(k):
         lowest[j] *= -cosine
     lowest[k] = sine
-    largest, sine, cosine = _largest(largest, dot(column, highest, 0, k), diagonal)
+    largest, sine, cosine = _largest(largest, dot(column, highest, ZERO, k), diagonal)
     for j in range(k):
         highest[j] *= sine
     highest[k] = cosine

@@ -12,7 +12,7 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.compiled.simd import add, broadcast, horizontal_sum, load, multiply
-from forks.jit import njit
+from forks.jit import ZERO, njit
 
 EIGHT = 8
 """Number of float64 in a vector of `forks.compiled.simd`."""
@@ -92,4 +92,4 @@ def norm(matrix: FloatArray) -> float:
     5.0
     """
     entries = np.ascontiguousarray(matrix).ravel()
-    return math.sqrt(dot(entries, entries, 0, entries.size))
+    return math.sqrt(dot(entries, entries, ZERO, entries.size))

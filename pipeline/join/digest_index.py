@@ -144,7 +144,7 @@ def _remove(slots: Slots, digests: Digests, rows: Rows) -> None:
             at = _next(slots, at)
             if slots[at] < 0:
                 break
-            home = _home(slots, digests, slots[at])
+            home = _home(slots, digests, np.int64(slots[at]))
             # A row stays if it is at home behind the gap and not behind its place, around the end or not.
             stays = gap < home <= at if gap < at else home > gap or home <= at
             if not stays:
