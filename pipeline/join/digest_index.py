@@ -99,7 +99,7 @@ def _empty(room: int) -> Slots:
 
 
 @njit(cache=True, nogil=True)
-def _home(slots: Slots, digests: Digests, row: int) -> np.int64:
+def _home(slots: Slots, digests: Digests, row: int | np.int64) -> np.int64:
     """Return the slot where the search for a row begins: the upper half of the digest, scaled down."""
     half = np.uint64(32)
     return np.int64(((digests[row, 0] >> half) * np.uint64(len(slots))) >> half)

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from forks import ARITHMETIC
-from pipeline.task.state import MAX_LIBRARY_EPOCHS, Libraries, LibraryEpoch, State
+from pipeline.task.state import MAX_LIBRARY_EPOCHS, Libraries, LibraryEpoch, SnapshotReference, State
 
 COMPILERS: Final = ("numba", "llvmlite")
 """The packages that compile the arithmetic."""
@@ -37,7 +37,7 @@ class OtherLibraries(msgspec.Struct, frozen=True):
     predictions_from: int
     """Sequence of its first prediction."""
     predictions_until: int
-    """Sequence after that of the last."""
+    """Sequence after that of the last; it may have made none, and have learned outcomes all the same."""
     outcomes_until: int
     """Sequence after that of its last outcome."""
     libraries: str
@@ -70,6 +70,26 @@ def note_libraries(state: State) -> State:
     return msgspec.structs.replace(state, libraries=Libraries(here, earlier))
 
 
+def note_older_snapshot(state: State, named: SnapshotReference | None) -> State:
+    """Return a state record whose outputs from now on are those of the model of its snapshot.
+
+    From an older snapshot, outcomes that were learned with another arithmetic are learned again. The model
+    then has other last bits than the one so far, so that another epoch begins.
+
+    Parameters
+    ----------
+    state
+        The record, with the snapshot that could be used.
+    named
+        The snapshot that it named before.
+    """
+    first, folded = derivable_from(state), state.snapshot.folded if state.snapshot else 0
+    if state.snapshot == named or folded >= first.outcomes or first.predictions == state.predictions:
+        return state
+    noted = Libraries({}, state.libraries.earlier if state.libraries else [])
+    return note_libraries(msgspec.structs.replace(state, libraries=noted))
+
+
 def other_libraries(state: State) -> list[OtherLibraries]:
     """Return the parts of the outputs that were computed with other libraries than this process has."""
     noted = state.libraries or Libraries({})
@@ -78,13 +98,12 @@ def other_libraries(state: State) -> list[OtherLibraries]:
 
 
 def _others(epochs: list[LibraryEpoch]) -> Iterator[OtherLibraries]:
-    begin = 0
+    begin = 0, 0
     for epoch in epochs:
-        if epoch.predictions > begin and (differing := differing_libraries(epoch.versions)):
-            yield OtherLibraries(
-                begin, epoch.predictions, epoch.outcomes, differing, _is_other_arithmetic(epoch.versions)
-            )
-        begin = epoch.predictions
+        end = epoch.predictions, epoch.outcomes
+        if end > begin and (differing := differing_libraries(epoch.versions)):
+            yield OtherLibraries(begin[0], *end, differing, _is_other_arithmetic(epoch.versions))
+        begin = end
 
 
 class Derivable(msgspec.Struct, frozen=True):

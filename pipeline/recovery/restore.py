@@ -20,7 +20,12 @@ from pipeline.records.inputs import Label
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.records.schemas import SchemaSource
-from pipeline.recovery.libraries import libraries_here, note_libraries, warn_of_other_libraries
+from pipeline.recovery.libraries import (
+    libraries_here,
+    note_libraries,
+    note_older_snapshot,
+    warn_of_other_libraries,
+)
 from pipeline.recovery.outcome_reader import read_outcomes
 from pipeline.recovery.prediction_reader import read_predictions
 from pipeline.recovery.restoration import TaskRestorer
@@ -107,7 +112,9 @@ def recover(
         refuse_other_settings(state, settings)
         warn_of_other_libraries(state)
         state = note_libraries(state)
+        named = state.snapshot
         model, state = read_snapshot(log, topics, state, new_model)
+        state = note_older_snapshot(state, named)
         tables = yield from restore_tables(log, topics, partition, features.tables, state)
         task = Task.restore(
             state,

@@ -68,7 +68,7 @@ def _libraries(report: PartitionReport) -> Text:
         + ("they are not derived again" if part.other_arithmetic else "their last bits may differ")
         + " (docs/upgrading.md)"
         for part in report.other_libraries
-        if report.differences or part.other_arithmetic
+        if part.predictions_until > part.predictions_from and (report.differences or part.other_arithmetic)
     ]
     return Text("\n".join(lines))
 

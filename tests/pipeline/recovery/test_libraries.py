@@ -18,10 +18,11 @@ from pipeline.recovery.libraries import (
     derivable_from,
     libraries_here,
     note_libraries,
+    note_older_snapshot,
     other_libraries,
     warn_of_other_libraries,
 )
-from pipeline.task.state import MAX_LIBRARY_EPOCHS, Libraries, LibraryEpoch, State
+from pipeline.task.state import MAX_LIBRARY_EPOCHS, Libraries, LibraryEpoch, SnapshotReference, State
 from tests.support.builders import new_task
 
 
@@ -39,6 +40,10 @@ def state(predictions: int, noted: Libraries | msgspec.UnsetType = msgspec.UNSET
 
 def versions(number: int) -> dict[str, str]:
     return {**libraries_here(), "numba": f"0.{number}"}
+
+
+def snapshot(folded: int) -> SnapshotReference:
+    return SnapshotReference([folded], f"{folded:064x}", slot=0, folded=folded, outcome_offset=folded)
 
 
 OLD = {"numba": "0.64.0", "llvmlite": "0.46.0", "numpy": "2.4.6", "scipy": "1.17.1", "blas": "openblas"}
@@ -78,6 +83,32 @@ def test_all_is_derivable_where_only_the_compilers_differ() -> None:
     record = state(10, Libraries(versions(1)))
     assert derivable_from(record) == Derivable(0, 0)
     assert not other_libraries(record)[0].other_arithmetic
+
+
+def test_a_worker_of_another_arithmetic_that_has_only_learned_ends_what_is_derivable() -> None:
+    here = dict(libraries_here())
+    record = state(30, Libraries(here, [LibraryEpoch(here, 20, 8), LibraryEpoch(OLD, 20, 12)]))
+    [other] = other_libraries(record)
+    assert (other.predictions_from, other.predictions_until, other.outcomes_until) == (20, 20, 12)
+    assert derivable_from(record) == Derivable(20, 12)
+
+
+def test_an_older_snapshot_than_the_one_named_begins_another_epoch_where_it_learns_anew() -> None:
+    named, before = snapshot(10), snapshot(4)
+    taken_up = note_libraries(state(20, Libraries(OLD)))
+    later = msgspec.structs.replace(taken_up, predictions=50, outcomes=30)
+    for record, found, first in (
+        (later, named, Derivable(20, 10)),  # the one named
+        (later, before, Derivable(50, 30)),  # outcomes 4 to 9 are learned again, with other bits
+        (later, None, Derivable(50, 30)),
+        (later, snapshot(12), Derivable(20, 10)),  # it has learned all that was learned otherwise
+        (taken_up, before, Derivable(20, 10)),  # nothing was written since
+        (note_libraries(state(0)), None, Derivable(0, 0)),
+    ):
+        noted = note_older_snapshot(msgspec.structs.replace(record, snapshot=found), named)
+        assert derivable_from(noted) == first
+        assert noted.libraries
+        assert noted.libraries.versions == libraries_here()
 
 
 def test_a_record_that_noted_none_begins_an_epoch_of_unknown_ones() -> None:
