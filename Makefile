@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 10
 PROCESSES ?= 4
+# Where this is set, as in many images, each of hundreds of processes would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 help:  ## What can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 15
