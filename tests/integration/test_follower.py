@@ -119,6 +119,7 @@ class Answers:
                 at=int(time.time() * 1000),
                 partition=scores.partition,
                 epoch=scores.epoch,
+                arithmetic=scores.arithmetic,
                 model_version=scores.model_version,
                 as_of=scores.as_of,
                 tables=dict(scores.tables),

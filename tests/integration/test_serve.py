@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import threading
 from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
 from typer.testing import CliRunner
 
 from forks.client import Client
@@ -111,6 +113,7 @@ def test_a_follower_without_topics_says_so(bootstrap: str, topic_prefix: str, tm
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
 def test_the_line_that_the_demo_shows_is_answered(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=1)
     events = invented_events(tmp_path, 100)

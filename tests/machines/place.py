@@ -135,7 +135,8 @@ class Debian:
         carried = {name: value for name, value in os.environ.items() if CARRIED.fullmatch(name)}
         shown = [Path(name).expanduser() for name in FILES]
         shown += [Path(word) for value in carried.values() for word in value.split() if word.startswith("/")]
-        lines = ["set -e", f"mount --rbind /dev {self.root}/dev", f"mount -t proc proc {self.root}/proc"]
+        lines = ["set -e", f"mount --bind {self.root} {self.root}"]  # else tests cannot unshare mounts there
+        lines += [f"mount --rbind /dev {self.root}/dev", f"mount -t proc proc {self.root}/proc"]
         lines += [self._bind(path, "--read-only") for path in dict.fromkeys(shown) if path.exists()]
         cache = Path(os.environ.get("PIP_CACHE_DIR", "~/.cache/pip")).expanduser()
         if cache.exists():

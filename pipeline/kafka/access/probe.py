@@ -149,6 +149,7 @@ def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
     )
     verifies = str(settings.get("enable.ssl.certificate.verification", True)).lower() != "false"
     names_host = settings.get("ssl.endpoint.identification.algorithm", "https") == "https"
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # default from Python 3.13 on; librdkafka takes more
     context.check_hostname = verifies and names_host
     if not verifies:
         context.verify_mode = ssl.CERT_NONE

@@ -148,6 +148,8 @@ def _read_header(file: Path, archive: ZipFile, name: str) -> tuple[Header, int]:
         return Header(shape, dtype), member.file_size - begin.tell()
     except UNREADABLE as error:
         reason = shortened(str(error)) or type(error).__name__
+        if isinstance(error, TokenError | SyntaxError):  # in words that each Python has of its own
+            reason = "its header is not that of an array"
         raise DataError(
             f"{file}: cannot be read as an .npz of plain arrays: the array {name}: {reason}"
         ) from error
