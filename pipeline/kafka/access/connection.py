@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.access.probe import probe
+from pipeline.kafka.access.probe import Finding, Step, probe
 from pipeline.kafka.clients import client_settings
 
 CONFIRMATION: Final = 1.5
@@ -45,7 +45,7 @@ class Admin(AdminClient):
         errors: list[KafkaError] = []
         settings = client_settings(kafka) | {"log_level": 0, "error_cb": errors.append}
         new_client(super().__init__, settings)
-        begin = time.monotonic()
+        begin, silent = time.monotonic(), False
         while True:
             try:
                 self.list_topics(timeout=ATTEMPT)
@@ -55,12 +55,15 @@ class Admin(AdminClient):
                 return
             self.poll(0)  # receives the errors of single connections
             known = errors or failure.args[0].code() != KafkaError._TIMED_OUT
-            if time.monotonic() - begin > (CONFIRMATION if known else CONNECT_TIMEOUT):
-                cause = connection_failure(kafka, errors)
-                raise BrokerError(f"no Kafka answers at {kafka.bootstrap}: {cause}") from failure
+            waited = time.monotonic() - begin
+            if waited > (CONFIRMATION if known and not silent else CONNECT_TIMEOUT):
+                found = connection_failure(kafka, errors)
+                silent = found.step is Step.REQUEST  # a broker that has much to do answers later
+                if not silent or waited > CONNECT_TIMEOUT:
+                    raise BrokerError(f"no Kafka answers at {kafka.bootstrap}: {found.cause}") from failure
 
 
-def connection_failure(kafka: Kafka, errors: Sequence[KafkaError]) -> str:
+def connection_failure(kafka: Kafka, errors: Sequence[KafkaError]) -> Finding:
     """Say why no broker could be reached.
 
     Parameters
@@ -72,18 +75,19 @@ def connection_failure(kafka: Kafka, errors: Sequence[KafkaError]) -> str:
 
     Returns
     -------
-    str
-        The cause, and what to do.
+    Finding
+        How far a connection comes; the cause, and what to do.
     """
     settings = client_settings(kafka)
     for error in errors:
         text = error.str()
         if error.code() == KafkaError._AUTHENTICATION:
-            return _authentication_failure(text, settings.get("sasl.username"))
+            return Finding(Step.HANDSHAKE, _authentication_failure(text, settings.get("sasl.username")))
         if re.search(r"alert (bad certificate|certificate required|handshake failure)", text):
-            return (
+            return Finding(
+                Step.HANDSHAKE,
                 "it wants a certificate of this client: set ssl.certificate.location and ssl.key.location "
-                "in [kafka.client]"
+                "in [kafka.client]",
             )
     return probe(settings)
 

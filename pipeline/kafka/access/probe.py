@@ -36,8 +36,8 @@ class Finding(NamedTuple):
     cause: str
 
 
-def probe(settings: Mapping[str, Any]) -> str:
-    """Connect to the bootstrap servers and return the cause of the failure that came last on the way.
+def probe(settings: Mapping[str, Any]) -> Finding:
+    """Connect to the bootstrap servers and return the failure that came last on the way.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def probe(settings: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    str
-        The cause, and what to do.
+    Finding
+        How far it came; the cause, and what to do.
     """
     servers = str(settings["bootstrap.servers"]).split(",")[:MAX_PROBES]
-    return max(_probe(server.strip(), settings) for server in servers).cause
+    return max(_probe(server.strip(), settings) for server in servers)
 
 
 def _probe(server: str, settings: Mapping[str, Any]) -> Finding:
