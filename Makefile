@@ -26,9 +26,9 @@ setup: .venv/.done  ## A virtual environment in .venv with everything at its loc
 demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
 	@$(BIN)/forks demo
 
-# One test at a time for each process: the long ones are not to wait for each other.
+# One process runs all tests that share a cluster; the others one at a time, so that none waits behind a long one.
 test: setup  ## All tests, with a real Apache Kafka
-	@$(BIN)/pytest -n $(PROCESSES) --maxschedchunk 1
+	@$(BIN)/pytest -n $(PROCESSES) --dist loadgroup
 
 test-machines: setup  ## The tests in other systems, with other libraries, for other processors; ONLY="trixie generic" chooses; as root
 	@$(BIN)/python -m tests.machines $(if $(ONLY),--only $(ONLY))

@@ -31,6 +31,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext  # 
 
 from tests.support.apicurio import Apicurio, apicurio  # isort: skip
 
+pytestmark = pytest.mark.xdist_group("avro_outputs")
 EVENTS = 900
 DEFINITION = DELIVERIES.replace("outcomes = 500", "outcomes = 200")  # a snapshot long before the end
 JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n'

@@ -17,7 +17,7 @@ from pipeline.errors import ConfigError, StateError
 from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 from tests.integration.test_rebuild import forks, refused
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("challengers"), pytest.mark.slow]
 WIDER = {"learner": "forks", "budget": 60, "cycle": 200}
 LINEAR = {"learner": "arow"}
 APART = {"FORKS_SHARING__INTERVAL": "off"}

@@ -19,7 +19,7 @@ from tests.chaos.schedule import BROKERS, NETWORK_FAULTS, Fault
 from tests.integration.harness import TIMEOUT, until
 from tests.support.cluster import Cluster, running_cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pipeline.kafka.producer import flush
 from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 from tests.support.cluster import Cluster, running_cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("failover"), pytest.mark.slow]
 PATIENCE = 120.0
 """Seconds for a transaction to go on. It takes about eleven, or for ever."""
 

@@ -30,6 +30,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext  # 
 
 from tests.support.apicurio import Apicurio, apicurio  # isort: skip
 
+pytestmark = pytest.mark.xdist_group("formats")
 EVENTS = 1_500
 FIRST = 500
 """Events of the first schema; the others are of one with another field."""

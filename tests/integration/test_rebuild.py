@@ -16,6 +16,8 @@ from pipeline.cli import app
 from pipeline.errors import ConfigError, StateError
 from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 
+pytestmark = pytest.mark.xdist_group("rebuild")
+
 
 def forks(pipeline: Pipeline, *command: str, **settings: str) -> Result:
     kafka = pipeline.kafka

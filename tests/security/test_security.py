@@ -20,7 +20,7 @@ from tests.security.page import found, written
 from tests.security.refusal import Endpoint, Refusal, refused, start
 from tests.support.cluster import Cluster, running_cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.xdist_group("security"), pytest.mark.kafka, pytest.mark.slow]
 
 LONGEST = 60.0
 """Seconds after which a refusal is taken to be an endless loop, also on a busy machine."""
