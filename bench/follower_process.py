@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import psutil
@@ -63,5 +64,8 @@ def _ready(url: str) -> bool:
     try:
         with urlopen(f"{url}/readyz", timeout=1.0):
             return True
+    except HTTPError as error:
+        error.close()
     except OSError:
-        return False
+        pass
+    return False

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean, stdev
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import psutil
@@ -106,8 +107,13 @@ def _scraped(url: str) -> Iterator[None]:
 
     def scrape() -> None:
         while not ended.wait(SCRAPE_INTERVAL):
-            with suppress(OSError), urlopen(url, timeout=SCRAPE_INTERVAL) as answer:
-                answer.read()
+            try:
+                with urlopen(url, timeout=SCRAPE_INTERVAL) as answer:
+                    answer.read()
+            except HTTPError as error:
+                error.close()
+            except OSError:
+                pass
 
     thread = threading.Thread(target=scrape)
     thread.start()

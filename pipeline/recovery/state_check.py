@@ -18,6 +18,7 @@ from pipeline.kafka.log import DECODE_ERRORS
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.inputs import Label
+from pipeline.records.nesting import shallow
 from pipeline.task.record_queue import Position
 from pipeline.task.state import CORRECTED, ITEMS, STATE_VERSION, SavedLabel, SnapshotReference, State
 
@@ -87,7 +88,7 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
     if len(value) > MAX_BYTES:
         raise _not_of_a_worker(origin, f"it has {len(value)} bytes, more than {MAX_BYTES}")
     try:
-        refuse_other_version(value, origin.partition)
+        refuse_other_version(shallow(value), origin.partition)
     except DECODE_ERRORS as error:
         raise _not_of_a_worker(origin, error) from error
     try:

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
 from urllib.request import urlopen
 from uuid import uuid4
 
@@ -208,8 +209,13 @@ class DemoFollower:
         """Wait until it answers, or is stopped."""
         end = time.monotonic() + STALL_TIMEOUT
         while not self._stopped:
-            with suppress(OSError), urlopen(f"{self.url}/readyz", timeout=STOP_TIMEOUT):
-                return  # any other status than 200 is an error
+            try:
+                with urlopen(f"{self.url}/readyz", timeout=STOP_TIMEOUT):
+                    return
+            except HTTPError as error:  # any other status than 200
+                error.close()
+            except OSError:
+                pass
             if self._process.poll() is not None or time.monotonic() > end:
                 raise ForksError("the follower does not start. Its log ends:\n" + _end_of(self._log))
             time.sleep(0.1)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from pipeline.broker.launch import free_ports
@@ -26,8 +27,11 @@ def answers(url: str) -> bool:
     try:
         with urlopen(f"{url}/readyz", timeout=TIMEOUT):
             return True
+    except HTTPError as error:
+        error.close()
     except OSError:
-        return False
+        pass
+    return False
 
 
 @contextmanager

