@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import psutil
 
 from bench.deployment import Deployment
 from bench.recovery_worker import FORKS
 from pipeline.broker.launch import free_ports
+from pipeline.tools.demo import answers
 
 READY_TIMEOUT: Final = 180.0
 """Seconds within which a follower has to be ready."""
@@ -61,11 +60,4 @@ def follower(deployment: Deployment, *options: str) -> Iterator[RunningFollower]
 
 
 def _ready(url: str) -> bool:
-    try:
-        with urlopen(f"{url}/readyz", timeout=1.0):
-            return True
-    except HTTPError as error:
-        error.close()
-    except OSError:
-        pass
-    return False
+    return answers(f"{url}/readyz", 1.0)

@@ -8,8 +8,6 @@ before it. For the same reason nothing here calls BLAS, runs in parallel or uses
 - Helpers with named tuples as parameters are inlined: a call would count references to every array in them
   atomically, which took a third of an event's time.
 - `run` releases the GIL. It writes only to arrays of one learner, which must be used by one thread at a time.
-- Numba's disk cache identifies a function by its own file. After a change of a compiled function in another
-  file, the files of its callers have to change too, or the cache still holds the old code.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position

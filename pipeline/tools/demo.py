@@ -177,6 +177,18 @@ def consume(
         return DemoRun(end - begin, killed_at, recovery)
 
 
+def answers(url: str, timeout: float) -> bool:
+    """Return whether a server answers a GET with a status of success, within so many seconds."""
+    try:
+        with urlopen(url, timeout=timeout):
+            return True
+    except HTTPError as error:
+        error.close()
+    except OSError:
+        pass
+    return False
+
+
 class DemoFollower:
     """A process of `forks serve`.
 
@@ -209,13 +221,8 @@ class DemoFollower:
         """Wait until it answers, or is stopped."""
         end = time.monotonic() + STALL_TIMEOUT
         while not self._stopped:
-            try:
-                with urlopen(f"{self.url}/readyz", timeout=STOP_TIMEOUT):
-                    return
-            except HTTPError as error:  # any other status than 200
-                error.close()
-            except OSError:
-                pass
+            if answers(f"{self.url}/readyz", STOP_TIMEOUT):
+                return
             if self._process.poll() is not None or time.monotonic() > end:
                 raise ForksError("the follower does not start. Its log ends:\n" + _end_of(self._log))
             time.sleep(0.1)

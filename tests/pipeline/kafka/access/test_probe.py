@@ -7,12 +7,15 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from pipeline.broker.launch import free_ports
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
+from pipeline.kafka.access import connection
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.access.probe import probe
+from pipeline.kafka.access.probe import Finding, Step, probe
 
 
 @pytest.fixture
@@ -64,3 +67,43 @@ def test_the_address_that_came_furthest_counts(closing: str) -> None:
 def test_an_authority_that_cannot_be_read_is_named(closing: str) -> None:
     settings = {"bootstrap.servers": closing, "security.protocol": "SSL", "ssl.ca.pem": "no certificate"}
     assert "the certificates in ssl.ca.location cannot be read" in probe(settings).cause
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Three requests in a row that fail with an error of the client, before one is answered."""
+    left = [0, 0, 0]
+
+    def list_topics(*_: object, **__: object) -> None:
+        if left:
+            left.pop()
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    monkeypatch.setattr(AdminClient, "list_topics", list_topics)
+    monkeypatch.setattr(connection, "CONFIRMATION", 0.0)
+    return left
+
+
+def test_a_broker_that_is_connected_may_answer_after_an_error(
+    failing: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "probe", lambda _: Finding(Step.REQUEST, "it does not answer"))
+    Admin(Kafka(bootstrap="127.0.0.1:1"))
+    assert not failing
+
+
+def test_it_is_not_waited_for_without_end(failing: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "probe", lambda _: Finding(Step.REQUEST, "it does not answer"))
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.0)
+    with pytest.raises(BrokerError, match="it does not answer"):
+        Admin(Kafka(bootstrap="127.0.0.1:1"))
+    assert len(failing) == 2
+
+
+def test_a_connection_that_does_not_come_about_is_reported_at_once(
+    failing: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "probe", lambda _: Finding(Step.HANDSHAKE, "it is refused"))
+    with pytest.raises(BrokerError, match="it is refused"):
+        Admin(Kafka(bootstrap="127.0.0.1:1"))
+    assert len(failing) == 2

@@ -55,6 +55,12 @@ def test_other_libraries_are_named_beside_differences() -> None:
     )
 
 
+def test_an_epoch_without_predictions_is_not_named() -> None:
+    learned_only = OtherLibraries(20, 20, 12, "arithmetic 1 (here 2)", other_arithmetic=True)
+    rendered = text(Report(0, [PartitionReport(1, 500, 0, [learned_only], {}, 0, [])]))
+    assert "arithmetic" not in rendered
+
+
 def test_another_arithmetic_is_always_named() -> None:
     rendered = text(Report(0, [PartitionReport(1, 500, 0, [EARLIER, *OTHERS], {}, 0, [])]))
     assert (
