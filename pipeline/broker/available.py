@@ -83,5 +83,8 @@ def docker_answers() -> bool:
         if answer.returncode == 0:
             return True
         reason = answer.stderr.strip().splitlines()[-1]
-    log.info("no Docker engine is at hand: using the embedded broker", reason=reason.partition(":")[0])
+    log.info(
+        "no Docker engine is at hand, and none is needed: using the embedded broker",
+        reason=reason.partition(":")[0],
+    )
     return False

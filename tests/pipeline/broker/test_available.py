@@ -87,7 +87,7 @@ def test_without_an_engine_one_log_line_says_why_the_embedded_broker_is_used(
     with capture_logs() as lines, available_broker() as bootstrap:
         assert bootstrap == "embedded:1"
     [line] = lines
-    assert line["event"] == "no Docker engine is at hand: using the embedded broker"
+    assert line["event"] == "no Docker engine is at hand, and none is needed: using the embedded broker"
     assert "DockerException" in line["reason"]
 
 
