@@ -28,6 +28,9 @@ ARITHMETIC_HERE: Final = str(ARITHMETIC)
 BEFORE_NUMBERS: Final = "1"
 """The arithmetic of records that name none: that of LAPACK, BLAS and the C library."""
 
+MIXED: Final = MappingProxyType({NAME: "mixed"})
+"""The versions of outputs whose model had learned in several arithmetics."""
+
 _log = structlog.get_logger()
 
 
@@ -65,7 +68,7 @@ def note_libraries(state: State) -> State:
     if len(earlier) > MAX_LIBRARY_EPOCHS:  # the two oldest become one
         first, second, *others = earlier
         arithmetics = {_arithmetic_of(each.versions) for each in (first, second)}
-        versions = {NAME: arithmetics.pop()} if len(arithmetics) == 1 else {}
+        versions = {NAME: arithmetics.pop()} if len(arithmetics) == 1 else dict(MIXED)
         earlier = [LibraryEpoch(versions, second.predictions, second.outcomes), *others]
     return msgspec.structs.replace(state, libraries=Libraries(here, earlier))
 
@@ -86,7 +89,7 @@ def note_older_snapshot(state: State, named: SnapshotReference | None) -> State:
     first, folded = derivable_from(state), state.snapshot.folded if state.snapshot else 0
     if state.snapshot == named or folded >= first.outcomes or first.predictions == state.predictions:
         return state
-    noted = Libraries({}, state.libraries.earlier if state.libraries else [])
+    noted = Libraries(dict(MIXED), state.libraries.earlier if state.libraries else [])
     return note_libraries(msgspec.structs.replace(state, libraries=noted))
 
 

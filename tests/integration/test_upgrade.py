@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipeline.records.names import is_state_key
@@ -183,6 +184,79 @@ def check_commands(pipeline: Pipeline, before: list[dict[str, Any]]) -> None:
     rebuilt = forks(pipeline, "rebuild")["partitions"]
     assert [each["same"] for each in rebuilt] == [None, None]
     assert [each["other_arithmetic"] for each in rebuilt] == [state["outcomes"] for state in before]
+
+
+@pytest.mark.slow
+def test_outcomes_that_are_learned_again_begin_another_part(bootstrap: str, tmp_path: Path) -> None:
+    """Without its snapshots a model learns in one arithmetic what it had learned in two."""
+    earlier = moved(StoredLog.read(LOGS[-1]), "whole-")
+    earlier.rest.sort(key=lambda message: message.timestamp)
+    half = len(earlier.rest) // 2
+    first = load(earlier, bootstrap, tmp_path)
+    first.produce(earlier.messages()[:half])
+    run_to_the_end(first)
+    assert forks(first, "audit")["differences"] == 0
+
+    logs, offsets = dump(first)
+    grown = msgspec.structs.replace(earlier, logs=logs, offsets=offsets)
+    at_damage = last_states(grown)
+    for state, before in zip(at_damage, last_states(earlier), strict=True):
+        assert state["snapshot"]["folded"] >= before["outcomes"]
+    stored = moved(grown, "damaged-", damage=True)
+    damaged = load(stored, bootstrap, tmp_path)
+    damaged.produce(stored.messages()[half:])
+    run_to_the_end(damaged)
+    log = damaged.log_of("worker").read_text()
+    assert log.count("learning all outcomes again instead") == stored.partitions
+
+    audited = forks(damaged, "audit")
+    assert audited["differences"] == 0
+    for part, before in zip(audited["partitions"], at_damage, strict=True):
+        assert part["folded_from"] >= before["outcomes"]
+        checked = part["checked"]
+        assert checked["predictions made with another arithmetic, not derived again"] == before["predictions"]
+        newest = part["other_libraries"][-1]
+        assert newest["outcomes_until"] == before["outcomes"]
+        assert newest["libraries"].startswith("arithmetic mixed ")
+
+
+def run_to_the_end(pipeline: Pipeline) -> None:
+    """Let a worker process all inputs."""
+    with pipeline.worker() as worker:
+        until(partial(inputs_done, pipeline), "the end of the inputs", worker)
+    until(pipeline.settled, "the end of all transactions")
+
+
+def moved(stored: StoredLog, prefix: str, *, damage: bool = False) -> StoredLog:
+    """Return a log for topics with another prefix, which records name too, perhaps with damaged snapshots."""
+
+    def topic(name: str) -> str:
+        return prefix + name.removeprefix(stored.prefix)
+
+    def text(value: bytes | None) -> bytes | None:
+        return value and value.replace(stored.prefix.encode(), prefix.encode())
+
+    def records(log: StoredPartition) -> list[StoredRecord]:
+        return [
+            record(each, snapshot=log.topic.endswith("checkpoints") and not is_state_key(each.key))
+            for each in log.records
+        ]
+
+    def record(each: StoredRecord, *, snapshot: bool) -> StoredRecord:
+        if snapshot:
+            return msgspec.structs.replace(each, value=b"damaged") if damage else each
+        headers = [StoredHeader(header.name, text(header.value)) for header in each.headers]
+        return msgspec.structs.replace(each, value=text(each.value), headers=headers)
+
+    return msgspec.structs.replace(
+        stored,
+        prefix=prefix,
+        logs=[
+            msgspec.structs.replace(log, topic=topic(log.topic), records=records(log)) for log in stored.logs
+        ],
+        offsets=[msgspec.structs.replace(each, topic=topic(each.topic)) for each in stored.offsets],
+        rest=[msgspec.structs.replace(each, topic=topic(each.topic)) for each in stored.rest],
+    )
 
 
 def test_records_are_loaded_at_their_offsets_whatever_lies_between(

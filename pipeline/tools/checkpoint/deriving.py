@@ -16,7 +16,7 @@ from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Outcome, Prediction, Share
-from pipeline.recovery.libraries import Derivable, derivable_from, libraries_here
+from pipeline.recovery.libraries import MIXED, Derivable, derivable_from, libraries_here
 from pipeline.task.aligned_inbox import next_window_end
 from pipeline.task.state import Libraries, State, TableState, counters
 from pipeline.tools.audit.state_check import UNRECORDED
@@ -167,7 +167,7 @@ def _libraries(last: State | None) -> Libraries | UnsetType:
         return Libraries(dict(libraries_here()))
     if not _has_other_arithmetic(last):
         return last.libraries
-    return Libraries({}, last.libraries.earlier if last.libraries else [])
+    return Libraries(dict(MIXED), last.libraries.earlier if last.libraries else [])
 
 
 def _counters(

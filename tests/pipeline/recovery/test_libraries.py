@@ -156,7 +156,7 @@ def test_one_of_them_keeps_its_arithmetic(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(libraries, "libraries_here", lambda number=number: versions(number))
         record = msgspec.structs.replace(note_libraries(record), predictions=10 * number, outcomes=number)
     assert record.libraries
-    assert record.libraries.earlier[0].versions == {}
+    assert record.libraries.earlier[0].versions == {"arithmetic": "mixed"}
     assert derivable_from(record) == Derivable(10, 1)
 
 
