@@ -68,12 +68,18 @@ class Message(NamedTuple):
 
 
 def until(condition: Callable[[], bool], what: str, process: CommandProcess | None = None) -> None:
-    """Wait for a condition; fail when it does not come, or when the process ends before."""
+    """Wait for a condition; fail when it does not come, or when the process ends before.
+
+    Questions take processor time from what is waited for, so a pause follows each that is as long.
+    """
     end = time.monotonic() + TIMEOUT
+    asked = time.monotonic()
     while not condition():
         assert process is None or process.poll() is None, f"the worker ended before {what}"
-        assert time.monotonic() < end, f"{what} did not come within {TIMEOUT:.0f} s"
-        time.sleep(0.01)
+        answered = time.monotonic()
+        assert answered < end, f"{what} did not come within {TIMEOUT:.0f} s"
+        time.sleep(max(0.01, answered - asked))
+        asked = time.monotonic()
 
 
 def settled(bootstrap: str, topic_partitions: list[TopicPartition]) -> bool:
