@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -25,7 +26,7 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics
-from tests.integration.harness import TIMEOUT, Message, Pipeline
+from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 
 FOLDER: Final = Path(__file__).parent
 SUFFIX: Final = ".msgpack.xz"
@@ -140,8 +141,15 @@ def load(stored: StoredLog, bootstrap: str, folder: Path) -> Pipeline:
     plain = Producer(common | {"enable.idempotence": True}, logger=LIBRDKAFKA_LOGGER)
     transactional = Producer(common | {"transactional.id": f"{stored.prefix}load"}, logger=LIBRDKAFKA_LOGGER)
     transactional.init_transactions(TIMEOUT)
-    for runs in zip_longest(*map(_runs, stored.logs)):
-        _write(runs, plain, transactional)
+    consumer = groupless_consumer(pipeline.kafka)
+    try:
+        for runs in zip_longest(*map(_runs, stored.logs)):
+            written = [run for run in runs if run is not None]
+            _write(written, plain, transactional)
+            for run in written:
+                until(partial(_ended, consumer, run), f"the end of {run.topic} at {run.end}")
+    finally:
+        consumer.close()
     if stored.offsets:
         _commit(pipeline, stored.offsets)
     return pipeline
@@ -222,14 +230,21 @@ class _Run(NamedTuple):
     records: list[StoredRecord]
     gap: int
     """Offsets after them that have no committed record."""
+    end: int
+    """The offset after the gap."""
 
 
-def _write(runs: Iterable[_Run | None], plain: Producer, transactional: Producer) -> None:
+def _ended(consumer: Consumer, run: _Run) -> bool:
+    """Tell whether a run and its gap are written: markers come some time after their transaction's end."""
+    _, end = consumer.get_watermark_offsets(TopicPartition(run.topic, run.partition), TIMEOUT)
+    return end == run.end
+
+
+def _write(given: Sequence[_Run], plain: Producer, transactional: Producer) -> None:
     """Write a run of each partition, and the gap after it.
 
     The marker of a transaction takes one offset. A longer gap is made of an aborted transaction.
     """
-    given = [run for run in runs if run is not None]
     transactional.begin_transaction()
     for run in given:
         if run.gap == 1:
@@ -261,9 +276,9 @@ def _runs(log: StoredPartition) -> Iterator[_Run]:
     end = 0
     for record in log.records:
         if record.offset > end:
-            yield _Run(log.topic, log.partition, records, record.offset - end)
+            yield _Run(log.topic, log.partition, records, record.offset - end, record.offset)
             records = []
         records.append(record)
         end = record.offset + 1
     if log.end:
-        yield _Run(log.topic, log.partition, records, log.end - end)
+        yield _Run(log.topic, log.partition, records, log.end - end, log.end)
