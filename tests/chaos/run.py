@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -27,8 +25,9 @@ from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
 from tests.chaos.schedule import plan, session_timeout
 from tests.chaos.world import EARLY, MINUTE, WINDOW, World, as_json, recent_begin
-from tests.integration.harness import FORKS, Pipeline
+from tests.integration.harness import Pipeline
 from tests.support.apicurio import Apicurio
+from tests.support.forked import run_command
 
 SETTINGS = {
     "FORKS_JOIN__WINDOW": f"{WINDOW // MINUTE}m",
@@ -144,7 +143,6 @@ def _pipeline(
     topics = Topics(prefix, stream=world.stream) if url is None else avro_topics(prefix, url)
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies, topics=topics)
     pipeline.environment = SETTINGS | settings
-    pipeline.program = FORKS
     requests_labels = replace(pipeline.topics, requests_labels=True)
     create(Admin(Kafka(bootstrap=broker.bootstrap)), requests_labels, world.partitions, copies)
     return pipeline
@@ -154,14 +152,7 @@ def _audit(pipeline: Pipeline) -> list[str]:
     """What `forks audit` has to say against it."""
     kafka = pipeline.kafka
     where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    done = subprocess.run(
-        [*FORKS, "audit", *where],
-        env=os.environ | pipeline.environment,
-        cwd=pipeline.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_command("audit", *where, environment=pipeline.environment, folder=pipeline.folder)
     output = " | ".join((done.stdout + done.stderr).splitlines()[-10:])
     return [f"forks audit ended with {done.returncode}: {output}"] if done.returncode else []
 

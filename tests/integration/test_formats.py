@@ -6,7 +6,6 @@ import json
 import random
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,9 +18,10 @@ from pipeline.errors import RegistryError
 from pipeline.kafka.partitioner import partition
 from pipeline.records.encoding import encode
 from pipeline.records.names import EXCEPTION_HEADER, MESSAGE_HEADER
-from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, until
+from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 from tests.integration.test_stream import BEGIN, DEFINITION, command, kill_after, pipeline_of
 from tests.support.fake_registry import FakeRegistry, fake_registry
+from tests.support.forked import run_command
 from tests.support.schemas import ORDER, avro, changed, framed, order_class, order_file, proto_schema, without
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # isort: skip # after the check for it
@@ -227,9 +227,7 @@ def test_a_label_that_waits_is_restored_once_the_registry_is_back(
     registry.stop()
     kafka = pipeline.kafka
     where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    audit = subprocess.run(
-        [*FORKS, "audit", *pipeline.options, *where], capture_output=True, text=True, check=False
-    )
+    audit = run_command("audit", *pipeline.options, *where)
     registry.start()
     assert audit.returncode == RegistryError.exit_code
     assert "does not answer: ConnectError" in audit.stderr

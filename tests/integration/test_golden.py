@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -20,7 +19,8 @@ from pipeline.kafka.topics import Topics, create
 from tests.golden import scenarios
 from tests.golden.__main__ import FILE, KUAIREC
 from tests.golden.scenarios import Scenario
-from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, Written
+from tests.integration.harness import Message, Pipeline, Written
+from tests.support.forked import run_command
 
 RECORDED = json.loads(FILE.read_text())
 AT_ONCE = 20_000
@@ -55,7 +55,6 @@ def replayed(name: str, scenario: Scenario, bootstrap: str, prefix: str, folder:
     """Run workers over all inputs, the second from where the first was stopped."""
     pipeline = Pipeline(bootstrap, prefix, folder, scenario.partitions)
     pipeline.environment = scenario.environment()
-    pipeline.program = FORKS  # libraries read the environment when they are imported
     outcomes = int(RECORDED["core"][name]["outcomes"].split()[0])
     if "labels" in scenario.settings:
         create(
@@ -96,8 +95,8 @@ def exported(pipeline: Pipeline, number: int) -> bytes:
     file = pipeline.folder / f"snapshot-{number}.safetensors"
     kafka = pipeline.kafka
     where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    command = [*FORKS, "checkpoint", "export", "--out", str(file), "--partition", str(number), *where]
-    subprocess.run(command, check=True, timeout=TIMEOUT, capture_output=True)
+    done = run_command("checkpoint", "export", "--out", str(file), "--partition", str(number), *where)
+    assert done.returncode == 0, done.stderr
     return file.read_bytes()
 
 

@@ -15,15 +15,14 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, TopicError
 from pipeline.kafka.topics import Topics
 from pipeline.tools.report import summarize
-from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, invented_events
+from tests.integration.harness import Message, Pipeline, invented_events
+from tests.support.forked import run_command
 
 
 def forks_report(pipeline: Pipeline, *options: str) -> subprocess.CompletedProcess[str]:
     kafka = pipeline.kafka
-    command = [*FORKS, "report", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, *options]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=TIMEOUT, cwd=pipeline.folder
-    )
+    where = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix)
+    return run_command("report", *where, *options, folder=pipeline.folder)
 
 
 def test_a_run_is_summed_up_as_its_records_say(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.harness import ALIGNED, FORKS, TIMEOUT, Pipeline, invented_events, until
+from tests.integration.harness import ALIGNED, TIMEOUT, Pipeline, invented_events, until
 
 
 def logged(pipeline: Pipeline, *events: str) -> list[dict[str, Any]]:
@@ -40,7 +40,6 @@ def pair(bootstrap: str, prefix: str, folder: Path) -> Pipeline:
     """A pipeline of four partitions, for a pair of workers."""
     pipeline = Pipeline(bootstrap, prefix, folder, partitions=4)
     pipeline.environment = ALIGNED | {"FORKS_WORKER__BATCH": "100"}
-    pipeline.program = FORKS
     pipeline.options = ("--workers", "2", "--json")
     return pipeline
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 from pathlib import Path
@@ -17,7 +16,8 @@ from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics
 from pipeline.worker.worker import Worker
-from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, interactions_of, invented_events
+from tests.integration.harness import TIMEOUT, Message, Pipeline, interactions_of, invented_events
+from tests.support.forked import run_command
 
 
 def create(bootstrap: str, topics: list[NewTopic]) -> None:
@@ -27,15 +27,7 @@ def create(bootstrap: str, topics: list[NewTopic]) -> None:
 
 
 def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*FORKS, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-        cwd=folder,
-        env=os.environ | environment,
-    )
+    return run_command(*arguments, folder=folder, environment=environment)
 
 
 def test_a_worker_logs_ready_only_when_it_can_be_stopped(

@@ -11,7 +11,6 @@ import pytest
 
 from tests.integration.harness import (
     ALIGNED,
-    FORKS,
     TIMEOUT,
     Feed,
     Pipeline,
@@ -123,7 +122,7 @@ def test_of_two_workers_with_one_name_the_first_leaves(
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
     pipeline.environment = {"FORKS_WORKER__BATCH": "50"}
-    pipeline.program, pipeline.options = FORKS, ("--json",)
+    pipeline.options = ("--json",)
     events = invented_events(tmp_path, 8_000)
     pipeline.produce_events(events)
     first = pipeline.start_worker()

@@ -9,11 +9,15 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from pipeline.cli import main
+
+TIMEOUT = 300.0
+"""Seconds for a command to end, also on a busy machine."""
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.support.preloaded"])
@@ -49,14 +53,22 @@ class ForkedCommand:
         All its variables.
     folder
         Where it works.
+    errors
+        The file to which it appends what it prints as errors; the same by default.
     """
 
     def __init__(
-        self, arguments: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str],
+        folder: Path,
+        errors: Path | None = None,
     ) -> None:
+        outputs = (str(log), str(errors or log))
         log.touch()
         self._process = _CONTEXT.Process(
-            target=_run, args=(list(arguments), str(log), dict(environment), str(folder))
+            target=_run, args=(list(arguments), outputs, dict(environment), str(folder))
         )
         self._process.start()
         assert self._process.pid is not None
@@ -88,11 +100,35 @@ class ForkedCommand:
         self._process.kill()
 
 
-def _run(arguments: list[str], log: str, environment: dict[str, str], folder: str) -> None:
+def run_command(
+    *arguments: str, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and return its exit code and what it printed.
+
+    Parameters
+    ----------
+    *arguments
+        Those of the command line, without the program.
+    environment
+        Variables beside those of this process.
+    folder
+        Where it works; that of this process by default.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        output, errors = Path(name) / "output", Path(name) / "errors"
+        variables = os.environ | dict(environment or {})
+        process = ForkedCommand(arguments, output, variables, folder or Path.cwd(), errors)
+        try:
+            code = process.wait(TIMEOUT)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(arguments, code, output.read_text(), errors.read_text())
+
+
+def _run(arguments: list[str], outputs: Sequence[str], environment: dict[str, str], folder: str) -> None:
     """Run the command in the new process."""
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    for descriptor in (1, 2):
-        os.dup2(output, descriptor)
+    for descriptor, file in zip((1, 2), outputs, strict=True):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), descriptor)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
