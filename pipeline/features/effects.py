@@ -21,8 +21,7 @@ All operations are sums, products, quotients and roots, which IEEE 754 rounds ex
 the bits are the same on every machine.
 
 Functions are inlined: a call counts references to each of its arrays atomically, which took half of an
-event's time. Numba's cache on disk sees changes of a function's own file alone, so nothing here depends on
-another file.
+event's time.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position

@@ -8,9 +8,6 @@ Each table is run alone over the steps of a batch: a step looks up an event's to
 Then all features are made of the totals looked up. Every sum is made in the order of the steps, so that an
 event's features have the same bits whether it is processed alone or among many. The functions release
 Python's global lock.
-
-Numba's cache on disk sees changes of a function's own file alone. Nothing here depends on another file of
-this folder.
 """
 
 # ruff: noqa: PLR0912, PLR0917 -- compiled code is called by position, and has no tables of functions

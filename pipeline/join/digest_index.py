@@ -2,8 +2,6 @@
 
 A slot of four bytes holds a row, and at most `MAX_LOAD` of the slots are taken. The digests themselves stand
 where the rows are (`pipeline.join.event_rows`, `pipeline.join.spill_columns`).
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""128-bit digests of event ids: keyed SipHash-2-4, compiled.
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
-"""
+"""128-bit digests of event ids: keyed SipHash-2-4, compiled."""
 
 from __future__ import annotations
 

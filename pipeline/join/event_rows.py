@@ -1,7 +1,4 @@
-"""Events in columns: found by the digests of their ids, due by their deadlines.
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
-"""
+"""Events in columns: found by the digests of their ids, due by their deadlines."""
 
 from __future__ import annotations
 

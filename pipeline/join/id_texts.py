@@ -1,8 +1,6 @@
 """The ids of predictions that wait for their label, as JSON text in one buffer.
 
 As objects, the ids of an event take some 150 bytes; as text they take about 30.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the model predicted for rows: scores, and features in four bytes each where these hold them exactly.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
-"""
+"""What the model predicted for rows: scores, and features in four bytes each where they fit exactly."""
 
 from __future__ import annotations
 

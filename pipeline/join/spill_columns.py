@@ -2,8 +2,6 @@
 
 Rows stand in blocks of the same size, so that the room of a block is used again when its last row has left.
 The rows of a block are in the order of their sequences.
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
 from __future__ import annotations

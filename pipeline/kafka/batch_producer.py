@@ -3,8 +3,6 @@
 The client takes longer to pass a record on than librdkafka takes to enqueue it. So compiled code calls
 librdkafka for all records of a batch, where the client's objects are known to begin with librdkafka's handle.
 Elsewhere the client produces all records, and here those that librdkafka refuses, which raises the error.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position

@@ -3,8 +3,6 @@
 Such numbers are handled as whole numbers of millionths, without a search for their shortest digits. The text
 is that of msgspec: the shortest that reads back to the same bits. For a number that was rounded to six
 decimals, that is these decimals without the zeros at their end.
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
 from __future__ import annotations

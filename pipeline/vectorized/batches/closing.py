@@ -1,7 +1,4 @@
-"""Find the order in which predictions get their outcomes, by their labels or as they expire, compiled.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
-"""
+"""Find the order in which predictions get their outcomes, by their labels or as they expire, compiled."""
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations

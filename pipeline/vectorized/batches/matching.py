@@ -1,7 +1,4 @@
-"""Match the labels of a batch with its interactions by the digests of their events, compiled.
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
-"""
+"""Match the labels of a batch with its interactions by the digests of their events, compiled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Merge both inputs by time, compiled: which of the buffered messages come next, and in which order.
-
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
-"""
+"""Merge both inputs by time, compiled: which of the buffered messages come next, and in which order."""
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations

@@ -3,9 +3,6 @@
 msgspec writes every value but features, so that each is written as in a single record. It ends each value
 of a column with a line feed, which no JSON holds otherwise: strings escape theirs. The compiled code copies
 the values, row by row, between the names of the fields.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one, but
-for the instructions of `pipeline.vectorized.columns.words`.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position

@@ -1,7 +1,4 @@
-"""Columns of ids, as parts of a text.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
-"""
+"""Columns of ids, as parts of a text."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Workers write outcomes in one form: the fields in their order, without space. Those in this form whose text
 is plain ASCII, and that hold nothing but a prediction and its label, are read here. What is accepted and what
 it means is what the decoder of `OutputTypes.raw_outcomes` says. It is asked for every other outcome.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position

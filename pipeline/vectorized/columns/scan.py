@@ -1,7 +1,4 @@
-"""Find the fields of messages in their bytes, compiled.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
-"""
+"""Find the fields of messages in their bytes, compiled."""
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Texts of records that lie in one buffer.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
-"""
+"""Texts of records that lie in one buffer."""
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The texts of predictions that wait for their label, in one buffer.
-
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
-"""
+"""The texts of predictions that wait for their label, in one buffer."""
 
 from __future__ import annotations
 
