@@ -90,6 +90,7 @@ MACHINES: Final = (
         packages=("numpy==2.2.*", "scipy==1.15.*", "numba==0.63.*", "llvmlite==0.46.*"),
     ),
     Machine("newest", "Debian 13, newer libraries", "trixie", packages=("numpy==2.5.*", "scipy==1.18.*")),
+    Machine("bookworm", "Debian 12", "bookworm", whole=True, minutes=60),
     Machine("trixie", "Debian 13", "trixie", whole=True, minutes=60),
     Machine("forky", "Debian 14, testing", "forky", whole=True, minutes=60),
     Machine(
