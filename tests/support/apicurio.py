@@ -46,7 +46,9 @@ def program() -> Path:
             unpacked = cache / "unpacked"
             shutil.rmtree(unpacked, ignore_errors=True)
             with tarfile.open(archive) as tar:
-                tar.extractall(unpacked, filter="data")
+                # Python 3.11.2 has no filters, and 3.12 warns where none is named.
+                tar.extraction_filter = getattr(tarfile, "data_filter", None)
+                tar.extractall(unpacked)
             unpacked.rename(folder)
             Path(archive).unlink()
     return folder
