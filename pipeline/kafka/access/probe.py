@@ -115,7 +115,8 @@ def _handshake_failure(connection: socket.socket, host: str, settings: Mapping[s
         reason = error.verify_message.rstrip(".")
         return f"the broker's certificate is refused ({reason}): {_remedy(error, host)}"
     except (OSError, ssl.SSLError) as error:
-        what = getattr(error, "reason", None) or error
+        closed = isinstance(error, CLOSED)
+        what = "it closed the connection" if closed else getattr(error, "reason", None) or error
         return (
             f"{host} does not speak TLS on this port ({what}): check the port in --bootstrap, or "
             "security.protocol in [kafka.client]"
@@ -123,6 +124,8 @@ def _handshake_failure(connection: socket.socket, host: str, settings: Mapping[s
     return None
 
 
+CLOSED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
+"""What a closed connection raises; which of them depends on the version of Python."""
 X509_EXPIRED: Final = 10
 X509_NOT_YET_VALID: Final = 9
 X509_HOST_MISMATCH: Final = frozenset({62, 64})  # a name, an IP address
