@@ -70,9 +70,9 @@ def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> B
 
 
 def test_scores_on_real_rows_are_those_of_simulate_qa_bit_for_bit(kuairec: Path) -> None:
-    batch = assert_same_scores(pairs_of(kuairec)[:30_000], Learner(), Tables())
-    assert len(batch.outcomes) == 30_000
-    assert sum(not outcome.correct for outcome in batch.outcomes) <= 0.285 * len(batch.outcomes)
+    batch = assert_same_scores(pairs_of(kuairec), Learner(), Tables())
+    assert len(batch.outcomes) > 60_000
+    assert sum(not outcome.correct for outcome in batch.outcomes) <= 0.275 * len(batch.outcomes)
 
 
 def test_so_they_are_where_the_watch_ratio_is_learned(kuairec: Path) -> None:
