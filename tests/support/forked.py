@@ -122,6 +122,7 @@ def run_command(
             code = process.wait(TIMEOUT)
         finally:
             process.kill()
+            process.wait()
         return subprocess.CompletedProcess(arguments, code, output.read_text(), errors.read_text())
 
 
