@@ -10,8 +10,8 @@ from typing import Any
 
 from pipeline.kafka.log import MAX_POLL_RECORDS
 from pipeline.model.model import Model
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import KUAIREC_TYPES
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 
 
 def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) -> dict[str, Any]:

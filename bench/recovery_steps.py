@@ -19,13 +19,13 @@ from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
 from pipeline.model.warm_up import warm_up
 from pipeline.records.decoding import LABEL_DECODER
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.restore import recover
 from pipeline.recovery.state_reader import read_snapshot, read_state, snapshot_bytes
 from pipeline.task.task import Task
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.worker import tune_garbage_collector
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from forks.jit import njit
 from pipeline.join.digest_index import DigestIndex
 from pipeline.join.digests import Digests
-from pipeline.vectorized.columns.narrow_integers import NarrowIntegers
+from pipeline.records.narrow_integers import NarrowIntegers
 
 Integers: TypeAlias = NDArray[np.int64]
 States: TypeAlias = NDArray[np.uint8]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from forks.jit import njit, read_only
 from pipeline.records.fields import Id
-from pipeline.vectorized.columns.id_columns import IdColumns
-from pipeline.vectorized.columns.narrow_integers import NarrowIntegers
+from pipeline.records.id_columns import IdColumns
+from pipeline.records.narrow_integers import NarrowIntegers
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]

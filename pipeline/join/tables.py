@@ -33,7 +33,7 @@ from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.vectorized.columns.id_columns import IdColumns
+from pipeline.records.id_columns import IdColumns
 
 UNDECIDED: Final = -1
 """In the column that says whether a label was asked for: all labels are learned as they come."""

@@ -9,8 +9,8 @@ from pipeline.join.digest_index import FEWEST
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
+from pipeline.records.id_columns import IdColumns, RecordNames
 from pipeline.records.outputs import Prediction
-from pipeline.vectorized.columns.id_columns import IdColumns, RecordNames
 
 
 def warm_up() -> None:

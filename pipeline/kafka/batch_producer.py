@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from forks.compiled.simd import typed_intrinsic
 from forks.jit import njit
 from pipeline.kafka.producer import DeliveryReport
-from pipeline.vectorized.columns.texts import Bytes, TextValues
+from pipeline.records.texts import Bytes, TextValues
 
 Integers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]

@@ -29,8 +29,8 @@ from pipeline.model.columns import (
 )
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
+from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Outcome, Share
-from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 
 class Model:

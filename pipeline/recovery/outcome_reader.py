@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
 from pipeline.kafka.topics import Topics
+from pipeline.records.outcome_decoder import DecodedOutcomes, OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
-from pipeline.vectorized.columns.outcomes import DecodedOutcomes, OutcomeDecoder
 
 
 class OutcomeChunk(NamedTuple):

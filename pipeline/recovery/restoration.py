@@ -13,11 +13,11 @@ from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
 from pipeline.join.records import Answered, Pending
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.sequence_set import SequenceSet
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
-from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 INDEX_INTERVAL = 1_000
 """Records between two entries of an offset index."""

@@ -38,9 +38,11 @@ from pipeline.kafka.partitioner import partition as partition_of_key
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
+from pipeline.records import outcome_decoder
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction
 from pipeline.records.names import state_key
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.recovery.signature import state_signer
@@ -51,8 +53,6 @@ from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Res
 from pipeline.serving.restoring import ModelRestorer
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables, TopicTables
-from pipeline.vectorized.columns import outcomes
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 
 MAX_POLL_RECORDS: Final = 500
 """Messages of one poll, at most: they are decoded in one go, while requests wait for the interpreter."""
@@ -189,7 +189,7 @@ class Follower:
 
     def _run(self) -> None:
         self._factory.warm_up()
-        outcomes.warm_up()
+        outcome_decoder.warm_up()
         warm_up_explaining(self._factory.new_model())
         if self._config.serve.explore == "thompson":
             warm_up_thompson(self._factory.new_model())

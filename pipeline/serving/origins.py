@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from forks import Forks
-from pipeline.vectorized.columns.outcomes import DecodedOutcomes
+from pipeline.records.outcome_decoder import DecodedOutcomes
 
 
 class PointOrigins:

@@ -8,12 +8,12 @@ from pipeline.features.live_tables import Rows
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.inputs import Interaction
+from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.recovery.libraries import ARITHMETIC_HERE
 from pipeline.serving.answers import Scores
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import explain as explain_scores
 from pipeline.serving.scoring import message_values, scores_of, unknown_entities
-from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 
 class ServedModel:

@@ -9,12 +9,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 from pipeline.features.live_tables import Rows, TableFeatures, TableRecord
+from pipeline.records.column_decoder import DecodedColumns
 from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord, times_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import KafkaMessage, sizes
 from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
 from pipeline.task.state import TableState
-from pipeline.vectorized.columns.decoding import DecodedColumns
 
 ANY_JUMP: Final = 2**62
 """A table may be silent for months, and its records do not move stream time: they may jump."""

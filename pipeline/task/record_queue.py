@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.records.column_decoder import DecodedColumns, no_record
 from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord
 from pipeline.records.fields import WrittenCount
+from pipeline.records.input_columns import InputColumns
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage
 from pipeline.records.names import Fault
-from pipeline.vectorized.columns.decoding import DecodedColumns, no_record
-from pipeline.vectorized.columns.input_columns import InputColumns
 
 AnyInput: TypeAlias = Interaction | Label
 

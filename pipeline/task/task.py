@@ -24,11 +24,13 @@ from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder,
 from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
 from pipeline.records.names import Fault
 from pipeline.records.slates import STRIDE, item_number
+from pipeline.task import planning
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.inbox import Inbox
 from pipeline.task.live_tables import LiveTable, LiveTables
+from pipeline.task.merged_messages import merge_queued
 from pipeline.task.plan import Correction, DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
@@ -42,8 +44,6 @@ from pipeline.task.state import (
     State,
     counters,
 )
-from pipeline.vectorized.batches import planning
-from pipeline.vectorized.batches.merged_messages import merge_queued
 
 
 class Task:

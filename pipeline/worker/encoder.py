@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id, Status
+from pipeline.records.id_columns import IdColumns, RecordNames
 from pipeline.records.names import (
     EXCEPTION_HEADER,
     MESSAGE_HEADER,
@@ -25,13 +26,12 @@ from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, p
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Prediction
 from pipeline.records.slates import Slates
+from pipeline.records.texts import Texts
+from pipeline.records.waiting_texts import WaitingTexts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
-from pipeline.vectorized.batches.encoding import FEWEST, UsualBatchEncoder, is_usual
-from pipeline.vectorized.columns.id_columns import IdColumns, RecordNames
-from pipeline.vectorized.columns.texts import Texts
-from pipeline.vectorized.columns.waiting_texts import WaitingTexts
+from pipeline.worker.batch_columns import FEWEST, UsualBatchEncoder, is_usual
 
 
 class EncodedRecords(NamedTuple):

@@ -16,12 +16,12 @@ from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.registry import registry_of
 from pipeline.kafka.topics import topics_of
+from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, sizes
 from pipeline.records.schemas import SchemaUnavailableError
 from pipeline.task.record_queue import PolledMessages, RecordQueue
-from pipeline.vectorized.columns.decoding import ColumnDecoder
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.schema_lookup import SchemaLookup
 

@@ -17,6 +17,7 @@ from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
+from pipeline.records.texts import key_texts
 from pipeline.recovery.checkpoint_writer import (
     input_offsets,
     next_slot,
@@ -28,7 +29,6 @@ from pipeline.recovery.signature import StateSigner
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
-from pipeline.vectorized.columns.texts import key_texts
 from pipeline.worker.encoder import EncodedRecords, RecordEncoder, dead_letter_headers
 
 ABORT_GRACE = 5.0

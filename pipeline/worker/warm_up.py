@@ -20,15 +20,16 @@ from numba.core.event import Listener, install_listener
 from forks.jit import cache_folder
 from forks.learning.event_loop import run
 from pipeline.config.tree import Config
+from pipeline.join import closing, matching
 from pipeline.join.warm_up import warm_up as warm_up_join
 from pipeline.kafka import batch_producer
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.model.warm_up import warm_up_statistics
 from pipeline.monitoring.drift import DriftDetector
+from pipeline.records import column_decoder, column_encoder, outcome_decoder, waiting_texts
 from pipeline.records.decimals import encode_rows
-from pipeline.vectorized.batches import closing, matching, merging
-from pipeline.vectorized.columns import column_encoder, decoding, outcomes, waiting_texts
+from pipeline.task import merging
 
 MODULE: Final = "pipeline.worker.warm_up"
 _ALL_BUT_LEARNER: Final = "all-but-learner"
@@ -59,10 +60,10 @@ def _warm_up_all_but_learner() -> None:
     matching.warm_up()
     merging.warm_up()
     encode_rows(np.zeros((1, 1)))
-    decoding.warm_up()
+    column_decoder.warm_up()
     column_encoder.warm_up()
     waiting_texts.warm_up()
-    outcomes.warm_up()
+    outcome_decoder.warm_up()
     batch_producer.warm_up()
     DriftDetector().add(np.zeros(1))
 

@@ -26,8 +26,8 @@ from tests.forks.docstrings import modules_of
 
 PROGRAM = """
 import numpy as np
-import pipeline.model.warm_up, pipeline.vectorized.batches.merging, pipeline.records.decimals
-import pipeline.vectorized.columns.column_encoder, pipeline.vectorized.columns.waiting_texts
+import pipeline.model.warm_up, pipeline.task.merging, pipeline.records.decimals
+import pipeline.records.column_encoder, pipeline.records.waiting_texts
 from forks.algorithm.kernels import linear
 assert linear(np.ones(2), np.ones(2)) == 2.0
 """

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from pipeline.records.column_decoder import Scanner
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
-from pipeline.vectorized.columns.decoding import Scanner
-from pipeline.vectorized.columns.input_columns import InputColumns
+from pipeline.records.input_columns import InputColumns
 from tests.fuzz.mutations import mutated_bytes, mutated_json
 
 MESSAGES: Final = 1_000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.kafka.batch_producer import BatchProducer
-from pipeline.vectorized.columns.texts import TextValues, key_texts
+from pipeline.records.texts import TextValues, key_texts
 from tests.integration.harness import TIMEOUT, Pipeline, input_producer
 
 COUNT = 3_000

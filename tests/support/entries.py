@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from confluent_kafka import Message
 
+from pipeline.records.column_decoder import DecodedColumns, Scanner
 from pipeline.records.decoding import InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
-from pipeline.vectorized.columns.decoding import DecodedColumns, Scanner
 
 _scanner_of = cache(Scanner.of)
 

@@ -23,6 +23,7 @@ from pipeline.model.settings_text import learner_text
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.recovery.checkpoint_writer import next_slot
@@ -34,7 +35,6 @@ from pipeline.task.plan import DeadLetter
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
 from tests.support.chunks import FakeLog

@@ -19,6 +19,7 @@ from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.topics import topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
+from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, sizes
@@ -39,7 +40,6 @@ from pipeline.tools.report.partition_run import (
     outcome_decoder,
     report_of,
 )
-from pipeline.vectorized.columns.decoding import ColumnDecoder
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from pipeline.worker.spill_file import SpillFile

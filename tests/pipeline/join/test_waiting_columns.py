@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.scored_columns import ScoredColumns
-from pipeline.vectorized.columns.id_columns import IdColumns
+from pipeline.records.id_columns import IdColumns
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=6)
 values = st.integers(-(10**10), 10**10).map(lambda n: n / 1e6) | st.floats() | st.just(-0.0)

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from pipeline.records.encoding import encode
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome, RawOutcome
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from tests.support.recording import eventful_run
 
 VALUES = [source.value or b"" for source in eventful_run().outcomes]

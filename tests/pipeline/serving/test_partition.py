@@ -18,6 +18,7 @@ from pipeline.errors import StateError
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.libraries import BEFORE_NUMBERS, arithmetic_of, note_libraries
@@ -28,7 +29,6 @@ from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Res
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables
 from pipeline.task.state import State
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from tests.support.builders import CHALLENGERS, interaction, new_model, new_task, small_learner
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples

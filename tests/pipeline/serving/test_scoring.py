@@ -22,13 +22,13 @@ from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.inputs import Interaction
+from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Outcome
 from pipeline.serving.answers import UnknownChallengerError
 from pipeline.serving.candidates import CandidateType
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import message_values
 from pipeline.serving.served_model import ServedModel
-from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 from tests.pipeline.model.test_score_terms import CHANGES
 from tests.pipeline.model.test_score_terms import stream as kuairec_with
 from tests.support.builders import new_model

@@ -22,7 +22,7 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from tests.pipeline.recovery.test_restoration import WorkerStep, run_with_deaths, worker_steps
-from tests.pipeline.vectorized.batches.test_planning import assert_no_difference
+from tests.pipeline.task.test_planning import assert_no_difference
 from tests.support.builders import (
     ALL,
     Inputs,

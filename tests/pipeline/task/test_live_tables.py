@@ -18,11 +18,11 @@ from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.table_rows import replay_rows
+from pipeline.task import planning
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.state import State
 from pipeline.task.task import Task
-from pipeline.vectorized.batches import planning
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import delivered, entries, queued
 from tests.support.examples import examples

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.records.column_decoder import DecodedColumns
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.vectorized.columns.decoding import DecodedColumns
 from tests.support.builders import Message, inputs, interaction
 from tests.support.entries import queued
 

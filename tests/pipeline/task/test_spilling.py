@@ -21,10 +21,10 @@ from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
 from pipeline.recovery import restoration
+from pipeline.task import planning
+from pipeline.task.merged_messages import MergedMessages, merge_queued
 from pipeline.task.state import State
 from pipeline.task.task import Task
-from pipeline.vectorized.batches import planning
-from pipeline.vectorized.batches.merged_messages import MergedMessages, merge_queued
 from tests.support.builders import (
     CHALLENGERS,
     Inputs,

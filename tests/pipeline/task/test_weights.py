@@ -14,12 +14,12 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
+from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.task.sharing import SharingSettings
-from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from tests.pipeline.recovery.test_restoration import WorkerStep, run_with_deaths, worker_steps
-from tests.pipeline.vectorized.batches.test_planning import assert_no_difference
+from tests.pipeline.task.test_planning import assert_no_difference
 from tests.support.builders import (
     ALL,
     WEIGHTED,

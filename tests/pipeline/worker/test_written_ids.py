@@ -11,8 +11,8 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.records.fields import Id
+from pipeline.records.id_columns import IdColumns
 from pipeline.records.outputs import Prediction
-from pipeline.vectorized.columns.id_columns import IdColumns
 from pipeline.worker.encoder import RecordEncoder
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=6) | st.sampled_from([1, 11, "1", "1,"])

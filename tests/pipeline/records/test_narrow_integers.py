@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.vectorized.columns.narrow_integers import NarrowIntegers
+from pipeline.records.narrow_integers import NarrowIntegers
 
 LARGEST = 2**61
 integers = st.one_of(

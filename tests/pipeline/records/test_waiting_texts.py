@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.vectorized.columns import waiting_texts
-from pipeline.vectorized.columns.texts import Texts
-from pipeline.vectorized.columns.waiting_texts import WaitingTexts
+from pipeline.records import waiting_texts
+from pipeline.records.texts import Texts
+from pipeline.records.waiting_texts import WaitingTexts
 from tests.support.examples import examples
 
 steps = st.lists(

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from forks.jit import njit
 from pipeline.records.encoding import encode
-from pipeline.vectorized.columns.texts import NO_TEXTS, Bytes, Offsets, Texts
-from pipeline.vectorized.columns.words import SPARE, load_word, lowest_bit, store_word
+from pipeline.records.texts import NO_TEXTS, Bytes, Offsets, Texts
+from pipeline.records.words import SPARE, load_word, lowest_bit, store_word
 
 Column: TypeAlias = Sequence[object] | bytes
 """Values, or their text, each with a line feed behind it."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
-from pipeline.vectorized.columns.narrow_integers import NarrowIntegers
-from pipeline.vectorized.columns.texts import Bytes, Offsets, Texts
+from pipeline.records.narrow_integers import NarrowIntegers
+from pipeline.records.texts import Bytes, Offsets, Texts
 
 Integers: TypeAlias = NDArray[np.int64]
 

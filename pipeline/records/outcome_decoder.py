@@ -24,13 +24,13 @@ from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import FEATURES_LENGTH, Id
+from pipeline.records.input_columns import Floats, Integers, decode_list, joined
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.vectorized.columns.input_columns import Floats, Integers, decode_list, joined
-from pipeline.vectorized.columns.quotients import MAX_DIGITS, exact_quotient
-from pipeline.vectorized.columns.scan import Flags
-from pipeline.vectorized.columns.texts import Bytes, Offsets
-from pipeline.vectorized.columns.words import SPARE, load_word, lowest_bit
+from pipeline.records.quotients import MAX_DIGITS, exact_quotient
+from pipeline.records.scan import Flags
+from pipeline.records.texts import Bytes, Offsets
+from pipeline.records.words import SPARE, load_word, lowest_bit
 
 FEWEST: Final = 16
 """Outcomes below which it costs less to decode them one by one."""

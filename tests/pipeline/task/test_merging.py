@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.vectorized.batches.merging import NO_TIMESTAMP, merge
+from pipeline.task.merging import NO_TIMESTAMP, merge
 
 times = st.lists(st.integers(0, 30) | st.integers(0, 200), max_size=12)
 

@@ -14,8 +14,8 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import WatchLabel
+from pipeline.task import planning
 from pipeline.task.task import Task
-from pipeline.vectorized.batches import planning
 from tests.support.builders import (
     Inputs,
     Message,

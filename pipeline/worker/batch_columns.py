@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records import decimals
+from pipeline.records.column_encoder import Column, ColumnEncoder, Prefixes
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Share
+from pipeline.records.texts import NO_TEXTS, Texts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns, PredictionColumns
-from pipeline.vectorized.columns.column_encoder import Column, ColumnEncoder, Prefixes
-from pipeline.vectorized.columns.texts import NO_TEXTS, Texts
 
 _LABELLED: Final = b'"labelled"\n'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.vectorized.batches.closing import NONE, Closings, Waiting, close_in_order
+from pipeline.join.closing import NONE, Closings, Waiting, close_in_order
 
 NO_LABELS = np.empty(0, dtype=np.int64)
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import CARRIED, Stream
+from pipeline.records import column_encoder, texts, waiting_texts
 from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
-from pipeline.vectorized.batches.encoding import FEWEST, is_usual
-from pipeline.vectorized.columns import column_encoder, texts, waiting_texts
+from pipeline.worker.batch_columns import FEWEST, is_usual
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from tests.support.builders import WEIGHTED
 from tests.support.examples import examples

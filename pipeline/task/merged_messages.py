@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline.join.tables import Join
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.input_columns import InputColumns
+from pipeline.task.merging import Integers, merge
 from pipeline.task.record_queue import RecordQueue
-from pipeline.vectorized.batches.merging import Integers, merge
-from pipeline.vectorized.columns.input_columns import InputColumns
 
 MAX_TIME = 2**62
 """Latest time that the compiled merge accepts."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.vectorized.columns.column_encoder import ColumnEncoder, Prefixes
-from pipeline.vectorized.columns.texts import Texts
+from pipeline.records.column_encoder import ColumnEncoder, Prefixes
+from pipeline.records.texts import Texts
 from tests.support.examples import examples
 
 

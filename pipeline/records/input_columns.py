@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
+from pipeline.records.id_columns import IdColumns
 from pipeline.records.inputs import Carried, Interaction, Label, id_columns
-from pipeline.vectorized.columns.id_columns import IdColumns
-from pipeline.vectorized.columns.scan import join_texts
-from pipeline.vectorized.columns.texts import Bytes
+from pipeline.records.scan import join_texts
+from pipeline.records.texts import Bytes
 
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.records.column_decoder import FEWEST, ColumnDecoder, DecodedColumns, Scanner
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
+from pipeline.records.input_columns import InputColumns
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.kuairec import WatchLabel
-from pipeline.vectorized.columns.decoding import FEWEST, ColumnDecoder, DecodedColumns, Scanner
-from pipeline.vectorized.columns.input_columns import InputColumns
 from tests.support.builders import interaction, label
 from tests.support.examples import examples
 

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import FieldInfo
 
+from pipeline.records import scan
 from pipeline.records.decoding import (
     LABEL_DECODER,
     NO_TIMESTAMP,
@@ -22,11 +23,10 @@ from pipeline.records.decoding import (
     decode,
 )
 from pipeline.records.encoding import encode
-from pipeline.vectorized.columns import scan
-from pipeline.vectorized.columns.input_columns import Floats, InputColumns, Integers, decode_list, joined
-from pipeline.vectorized.columns.scan import Flags
-from pipeline.vectorized.columns.texts import Bytes
-from pipeline.vectorized.columns.words import SPARE
+from pipeline.records.input_columns import Floats, InputColumns, Integers, decode_list, joined
+from pipeline.records.scan import Flags
+from pipeline.records.texts import Bytes
+from pipeline.records.words import SPARE
 
 _decode_numbers = msgspec.json.Decoder(list[float]).decode
 FEWEST: Final = 16

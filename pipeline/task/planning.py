@@ -14,22 +14,22 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.join.closing import NONE, Closings, Waiting, close_in_order
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
+from pipeline.join.matching import match_events
 from pipeline.join.records import Pending
 from pipeline.join.tables import UNDECIDED, Due, Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
+from pipeline.records.id_columns import IdColumns
+from pipeline.records.input_columns import InputColumns
+from pipeline.task.merged_messages import MergedMessages
+from pipeline.task.merging import Integers
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
-from pipeline.vectorized.batches.closing import NONE, Closings, Waiting, close_in_order
-from pipeline.vectorized.batches.matching import match_events
-from pipeline.vectorized.batches.merged_messages import MergedMessages
-from pipeline.vectorized.batches.merging import Integers
-from pipeline.vectorized.columns.id_columns import IdColumns
-from pipeline.vectorized.columns.input_columns import InputColumns
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")

@@ -18,9 +18,9 @@ from pipeline.kafka.log import DECODE_ERRORS
 from pipeline.model.snapshot import pack
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
+from pipeline.records.outcome_decoder import FEWEST, DecodedOutcomes, OutcomeDecoder, warm_up
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.vectorized.columns.outcomes import FEWEST, DecodedOutcomes, OutcomeDecoder, warm_up
 from tests.fuzz.mutations import mutated_bytes, mutated_json
 from tests.pipeline.model.test_score_terms import CHANGES
 from tests.pipeline.model.test_score_terms import stream as changed_stream

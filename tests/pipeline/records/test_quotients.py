@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forks.jit import njit
-from pipeline.vectorized.columns.quotients import MAX_DIGITS, exact_quotient
+from pipeline.records.quotients import MAX_DIGITS, exact_quotient
 
 
 @njit(cache=False)

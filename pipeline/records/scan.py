@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import ZERO, njit
-from pipeline.vectorized.columns.quotients import MAX_DIGITS, exact_quotient
-from pipeline.vectorized.columns.words import SPARE, load_byte, load_word, lowest_bit
+from pipeline.records.quotients import MAX_DIGITS, exact_quotient
+from pipeline.records.words import SPARE, load_byte, load_word, lowest_bit
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]

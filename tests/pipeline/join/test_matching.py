@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.join.digests import Digester
-from pipeline.vectorized.batches.matching import match_events
+from pipeline.join.matching import match_events
 
 ids = st.lists(st.integers(0, 60), max_size=40)
 

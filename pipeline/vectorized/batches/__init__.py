@@ -1,1 +1,0 @@
-"""Batches in columns: what is planned, and the records that are written."""

@@ -1,1 +1,0 @@
-"""Columns of messages, ids, texts and outcomes."""
