@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, create

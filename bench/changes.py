@@ -24,7 +24,7 @@ from forks.arrays import BoolArray, FloatArray
 from forks.learning.event_loop import loss_values
 from forks.losses import LOGISTIC, probabilities
 from forks.validation import auc, log_loss
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.model.learner_settings import learner_settings
 from research.reproduce.data import DataFolder
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Message, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.clients import groupless_consumer
 
 POLL: Final = 0.05

@@ -18,7 +18,7 @@ from bench.options import Options
 from bench.summary import mean_and_error
 from forks.arrays import FloatArray, IntArray
 from forks.validation import mean_absolute_error
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.features.regression import RegressionTarget
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.factory import ModelFactory

@@ -14,7 +14,7 @@ import psutil
 from bench.recovery_worker import worker
 from pipeline.broker.launch import MAIN_CLASS
 from pipeline.config.loader import load
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside

@@ -17,8 +17,8 @@ from forks import Forks
 from forks.arrays import FloatArray
 from forks.validation import auc
 from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC
-from pipeline.config.tree import Learner
 from pipeline.features.feature_set import FEATURES, FeatureSet
 from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.synth.files import write_files

@@ -25,7 +25,7 @@ from bench.feed import feeding, plays
 from bench.options import Options
 from bench.recovery_worker import worker
 from pipeline.cli.logs import configure
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, METADATA_REFRESH_MS, client_settings, groupless_consumer
 from tests.support.cluster import Cluster, internal_partition, running_cluster
 

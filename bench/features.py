@@ -22,7 +22,7 @@ from bench.options import Options
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import EFFECTS, RUNNING
 from pipeline.features.tables import TagTable

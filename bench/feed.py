@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Producer
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode

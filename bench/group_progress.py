@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self
 import psutil
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
 from pipeline.kafka.topics import Topics
 

@@ -20,9 +20,9 @@ from forks import Forks
 from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.validation import auc, calibration_error, log_loss
 from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.stream_features import NumberFeature, TimeFeature
-from pipeline.config.tree import Learner
 from pipeline.features.feature_set import FEATURES, FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.contexts import ContextLayout

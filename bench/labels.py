@@ -10,7 +10,7 @@ import polars as pl
 
 from bench.options import Options
 from bench.summary import percent
-from pipeline.config.tree import Labels, Learner
+from pipeline.config.settings import Labels, Learner
 from pipeline.features.binary import TARGET
 from pipeline.features.tables import Tables
 from pipeline.model.label_policy import label_policy

@@ -28,7 +28,7 @@ from bench.feed import feeding, plays
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.sources.kuairec import Events
 
 REPETITIONS: Final = {100: 3, 1_000: 5, 5_000: 3}

@@ -17,7 +17,7 @@ import numpy as np
 from bench.options import Options
 from forks.arrays import FloatArray, IntArray
 from forks.validation import auc
-from pipeline.config.tree import AUTO_INTERVAL, Learner
+from pipeline.config.settings import AUTO_INTERVAL, Learner
 from pipeline.features.binary import TARGET
 from pipeline.features.tables import Tables
 from pipeline.kafka.partitioner import partition

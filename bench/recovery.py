@@ -19,8 +19,8 @@ from bench.recovery_worker import Tail, restart, worker
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.loader import load
+from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC
-from pipeline.config.tree import Config
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.committed import CommittedPosition, committed_positions
 from pipeline.kafka.log import LogReader, decode_records, offsets_of, read_until

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import msgspec
 from confluent_kafka import TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.clients import groupless_consumer
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay

@@ -15,7 +15,7 @@ from forks import Forks, ForksSettings
 from forks.algorithm.moments import standardize, update_moments
 from forks.arrays import FloatArray
 from forks.rivals import FourierNewton
-from pipeline.config.tree import Learner as Learning
+from pipeline.config.settings import Learner as Learning
 from pipeline.features.feature_set import EFFECTS
 from pipeline.model.learner_settings import learner_settings
 from pipeline.records.fields import FEATURES_LENGTH

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bench.options import Options
 from bench.sizes import ENTITIES, snapshot_bytes
 from pipeline.broker.launch import free_ports
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.model.factory import ModelFactory
 from pipeline.monitoring.http_server import listening
 from pipeline.records.fields import Id

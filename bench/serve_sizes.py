@@ -18,7 +18,7 @@ import psutil
 
 from bench.options import Options
 from bench.sizes import count_labels, end_first_stage
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack, unpack
 from pipeline.records.kuairec import KuaiRecInteraction

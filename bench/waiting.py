@@ -26,7 +26,7 @@ from bench.recovery_worker import lines_of, moment
 from bench.waiting_bytes import IN_MEMORY, bytes_in_memory
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.log import LogReader
 from pipeline.sources.sender import Sender
 

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 import psutil
 
-from pipeline.config.tree import Config
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Config
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.join.records import Pending
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.tables import Join

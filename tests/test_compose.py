@@ -26,7 +26,7 @@ from pipeline import errors
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.config.tree import Config, Kafka, Serve
+from pipeline.config.settings import Config, Kafka, Serve
 from pipeline.errors import BrokerError, ForksError, StorageError
 from pipeline.serving.scoring_requests import RequestDecoder
 from pipeline.tools.demo import STOP_TIMEOUT

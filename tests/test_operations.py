@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.cli import app
-from pipeline.config.tree import Config, Learner
+from pipeline.config.settings import Config, Learner
 from pipeline.errors import ForksError
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.learner_settings import learner_settings

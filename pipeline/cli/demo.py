@@ -19,7 +19,7 @@ from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
 if TYPE_CHECKING:
-    from pipeline.config.tree import Kafka
+    from pipeline.config.settings import Kafka
     from pipeline.sources.kuairec import Events
     from pipeline.tools.demo import DemoData, DemoRun
     from pipeline.tools.report import Report
@@ -195,7 +195,7 @@ def _defined(
     definition: Path, data: Path | None, label_delay: int, notify: Callable[[str], None]
 ) -> DemoData:
     from pipeline.config.loader import read_definition
-    from pipeline.config.tree import Worker
+    from pipeline.config.settings import Worker
     from pipeline.sources.rows import read_rows
     from pipeline.tools.demo import DemoData
 

@@ -13,7 +13,7 @@ from pipeline.errors import ForksError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.config.tree import Config
+    from pipeline.config.settings import Config
     from pipeline.tools.doctor.check import Check
 
 EPILOG = "Example: forks doctor --config forks.toml --json"

@@ -17,7 +17,7 @@ from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
 if TYPE_CHECKING:
-    from pipeline.config.tree import Config
+    from pipeline.config.settings import Config
 
 EPILOG = """
 Examples:
@@ -125,7 +125,7 @@ def evaluate(
     from rich.console import Console
 
     from pipeline.cli.progress import progress
-    from pipeline.config.tree import Learner
+    from pipeline.config.settings import Learner
     from pipeline.model.warm_up import warm_up
     from pipeline.tools import evaluate as evaluation
 

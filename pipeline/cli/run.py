@@ -15,7 +15,7 @@ from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
-    from pipeline.config.tree import Config
+    from pipeline.config.settings import Config
     from pipeline.worker.supervisor import RegisterStop
 
 Flags: TypeAlias = dict[str, str | None]
@@ -97,7 +97,7 @@ def worker_flags(settings: Config, number: int) -> Flags:
 
     Examples
     --------
-    >>> from pipeline.config.tree import Config
+    >>> from pipeline.config.settings import Config
     >>> worker_flags(Config(kafka={"instance": "node"}, metrics={"address": "127.0.0.1:9100"}), 2)
     {'kafka.instance': 'node-2', 'metrics.address': '127.0.0.1:9102'}
     >>> worker_flags(Config(metrics={"address": "[::1]:9100"}), 1)

@@ -1,1 +1,1 @@
-"""What can be set: a pure tree of settings, and its loader from file, environment and flags."""
+"""What can be set: typed and checked settings, and their loader from file, environment and flags."""

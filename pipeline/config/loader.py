@@ -27,8 +27,8 @@ from pydantic_settings import (
 )
 
 from pipeline.config.section import Section
+from pipeline.config.settings import LEARNERS, Config
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import LEARNERS, Config
 from pipeline.config.value_files import FILE_VARIABLE, read_client_files, read_value
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt

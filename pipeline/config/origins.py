@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from pipeline.config.durations import duration_text, milliseconds
 from pipeline.config.loader import DEFAULT_FILE, PREFIX
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.config.value_files import FILE_SUFFIX, FILE_VARIABLE
 
 Source: TypeAlias = Literal["flag", "environment", "file", "default"]
@@ -57,7 +57,7 @@ def effective(
     Returns
     -------
     list of Setting
-        In the order of the tree of settings.
+        In the order of the settings.
     """
     file = path or DEFAULT_FILE
     content = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks import LossName
+from pipeline.config.settings import OnMissing
 from pipeline.config.stream import KUAIREC
 from pipeline.config.target_settings import BinarySettings
-from pipeline.config.tree import OnMissing
 from pipeline.features.target import Floats, Target
 
 STEEPNESS: Final = 1.875

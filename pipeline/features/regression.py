@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 
 from forks import LossName
+from pipeline.config.settings import OnMissing
 from pipeline.config.target_settings import RegressionSettings
-from pipeline.config.tree import OnMissing
 from pipeline.features.target import Floats, Target
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks import LossName
-from pipeline.config.tree import OnMissing
+from pipeline.config.settings import OnMissing
 
 Floats: TypeAlias = NDArray[np.float64]
 Booleans: TypeAlias = NDArray[np.bool_]

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.join.digests import KEY_BYTES, Digester, Digests
 from pipeline.join.event_rows import NEVER, NO_ROW, EventRows, Integers
 from pipeline.join.id_texts import IdTexts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.join.digest_index import FEWEST
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.records import Pending

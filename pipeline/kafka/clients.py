@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
-from pipeline.config.tree import Config, Kafka, Worker
+from pipeline.config.settings import Config, Kafka, Worker
 from pipeline.kafka.access.authorization import needing
 from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER as LIBRDKAFKA_LOGGER  # noqa: PLC0414 - exported
 from pipeline.kafka.access.new_client import new_client, refuse_unusable

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.clients import (
     client_settings,

@@ -9,7 +9,7 @@ from typing import Final, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, denied, needing
 from pipeline.kafka.access.connection import Admin

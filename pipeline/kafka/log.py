@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end

@@ -7,7 +7,7 @@ from collections import Counter
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.clients import groupless_consumer
 from pipeline.kafka.errors import is_partition_end

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import FencedError
 from pipeline.kafka.access.authorization import needing
 from pipeline.kafka.access.rights import REDRIVE, Resource, redrive_group

@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pipeline.config.tree import Registry
+from pipeline.config.settings import Registry
 from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
 from pipeline.excerpt import shortened
 from pipeline.extras import require

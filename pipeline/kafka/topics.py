@@ -15,8 +15,8 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
+from pipeline.config.settings import Config, Registry
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Config, Registry
 from pipeline.errors import TopicError
 from pipeline.kafka.access.authorization import denied, is_denied, needing
 from pipeline.kafka.access.connection import Admin

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import Message
 from confluent_kafka.admin import OffsetSpec
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.log import LogReader

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from forks import LossName
-from pipeline.config.tree import FORKS, LEARNERS, Challenger, Learner
+from pipeline.config.settings import FORKS, LEARNERS, Challenger, Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
 from pipeline.features.binary import TARGET

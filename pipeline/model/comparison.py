@@ -9,7 +9,7 @@ import numpy as np
 
 from forks import LOSSES
 from forks.learning.event_loop import loss_values
-from pipeline.config.tree import CHAMPION
+from pipeline.config.settings import CHAMPION
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target
 from pipeline.model.model import Model

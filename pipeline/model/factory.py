@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 
 from forks import ForksSettings
-from pipeline.config.tree import Config, Learner
+from pipeline.config.settings import Config, Learner
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.tables import Tables
 from pipeline.features.target import Target

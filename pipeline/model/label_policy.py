@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import ClassVar, Final
 
 from forks.compiled.exponential import exponential
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.records.encoding import encode

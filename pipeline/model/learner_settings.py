@@ -9,7 +9,7 @@ from typing import Any, Final, get_args, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from forks import ForksSettings, LossName
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
 from pipeline.features.binary import TARGET

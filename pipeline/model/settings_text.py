@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hin
 
 from forks import ForksSettings
 from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.settings import FORKS, Corrections, Labels
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import FORKS, Corrections, Labels
 from pipeline.errors import StateError
 from pipeline.features.binary import TARGET, BinaryTarget
 from pipeline.features.regression import RegressionTarget

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.monitoring.families import FAMILIES, LIMITS, Scrape
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.page import StatusPage

@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pipeline.config.tree import host_and_port
+from pipeline.config.settings import host_and_port
 from pipeline.errors import ConfigError
 
 DEADLINE: Final = 5.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.monitoring.client_statistics import ClientStatistics
 from pipeline.monitoring.counts import PartitionCounts
 from pipeline.monitoring.drift import DriftDetector

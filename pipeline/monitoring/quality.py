@@ -17,7 +17,7 @@ from forks.validation.metrics import (
     mean_absolute_error,
     root_mean_squared_error,
 )
-from pipeline.config.tree import CHAMPION
+from pipeline.config.settings import CHAMPION
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target
 from pipeline.model.model import Model

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from pipeline.config.tree import Worker
+from pipeline.config.settings import Worker
 
 COMMIT_LIMIT: Final = 15.0
 """Seconds that a transaction may take."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions

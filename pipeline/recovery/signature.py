@@ -12,7 +12,7 @@ import hmac
 from pathlib import Path
 from typing import Final, Self
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.records.inputs import Headers
 from pipeline.records.names import MAC_HEADER

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forks.compiled.normal import normal
 from forks.jit import njit
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id

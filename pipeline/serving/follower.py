@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ForksError
 from pipeline.kafka.access.authorization import denied
 from pipeline.kafka.access.connection import Admin

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.pointer import nested
+from pipeline.config.settings import Config
 from pipeline.config.stream import CARRIED
-from pipeline.config.tree import Config
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import Id, Timestamp
 from pipeline.records.input_decoders import interaction_fields

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.monitoring.http_server import listening
 from pipeline.serving.application import Application
 from pipeline.serving.follower import Follower

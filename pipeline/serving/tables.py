@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.errors import is_partition_end

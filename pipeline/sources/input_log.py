@@ -6,8 +6,8 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from pipeline.config.settings import Kafka
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.new_client import new_client

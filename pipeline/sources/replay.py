@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from pipeline.config.settings import Kafka
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Kafka
 from pipeline.errors import DataError, StateError
 from pipeline.kafka.registry import SchemaRegistry
 from pipeline.sources.input_log import InputLog

@@ -7,7 +7,7 @@ import time
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, needing
 from pipeline.kafka.access.new_client import new_client

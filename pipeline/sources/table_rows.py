@@ -12,9 +12,9 @@ import msgspec
 import polars as pl
 
 from pipeline.config.pointer import nested, parts_of
+from pipeline.config.settings import Kafka
 from pipeline.config.stream import Stream
 from pipeline.config.stream_tables import LiveTable
-from pipeline.config.tree import Kafka
 from pipeline.errors import ConfigError, DataError, TopicError
 from pipeline.excerpt import shortened
 from pipeline.features.live_tables import tables_of

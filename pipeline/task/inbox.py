@@ -11,7 +11,7 @@ from pipeline.records.outputs import Share
 
 MAX_SHARES_BYTES: Final = 250_000
 """Bytes from which on no further share goes into an outcome. With one share more, and itself, the outcome
- stays below a mebibyte: see `pipeline.config.tree.Sharing`."""
+ stays below a mebibyte: see `pipeline.config.settings.Sharing`."""
 INBOX_BYTES: Final = 4_000_000
 """Bytes of shares that a partition buffers until it has an outcome for them."""
 

@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.join.records import Answered, EarlyLabel, Pending
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.tables import Join

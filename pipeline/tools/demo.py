@@ -21,9 +21,9 @@ import msgspec
 
 from pipeline.broker.launch import free_ports
 from pipeline.config.pointer import nested, parts_of
+from pipeline.config.settings import Kafka
 from pipeline.config.stream import Stream
 from pipeline.config.stream_features import TimeFeature
-from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.follow import ProcessedCounter, RecordCounter

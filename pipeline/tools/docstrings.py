@@ -17,7 +17,7 @@ def attribute_docstrings(kind: type) -> dict[str, str]:
 
     Examples
     --------
-    >>> from pipeline.config.tree import Learner
+    >>> from pipeline.config.settings import Learner
     >>> attribute_docstrings(Learner)["preset"][:36]
     'What the settings are that are not n'
     """

@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from confluent_kafka import Consumer, TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.offsets import PartitionId

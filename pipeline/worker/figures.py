@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from forks import Forks, Health
-from pipeline.config.tree import CHAMPION
+from pipeline.config.settings import CHAMPION
 from pipeline.model.model import Model
 from pipeline.monitoring.figures import InputFigures, PartitionFigures, RegistryFigures, TableFigures
 from pipeline.records.decoding import NO_TIMESTAMP

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.clients import heartbeat_interval
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT

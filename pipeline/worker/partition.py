@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.output_types import OutputTypes

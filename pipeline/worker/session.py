@@ -11,7 +11,7 @@ from typing import Self
 import structlog
 from confluent_kafka import Consumer
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.clients import DEFAULT_BATCH, group_consumer, transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 from confluent_kafka import Consumer, TopicPartition
 
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.liveness import Liveness

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.errors import is_offset_lost, is_partition_end
 from pipeline.kafka.liveness import Liveness

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.errors import StateError
 from pipeline.features.live_tables import in_force
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable

@@ -19,7 +19,7 @@ from numba.core.event import Listener, install_listener
 
 from forks.jit import cache_folder
 from forks.learning.event_loop import run
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.join import closing, matching
 from pipeline.join.warm_up import warm_up as warm_up_join
 from pipeline.kafka import batch_producer

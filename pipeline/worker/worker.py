@@ -21,7 +21,7 @@ import confluent_kafka
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.errors import AuthorizationError, BrokerError, FencedError
 from pipeline.kafka.access.authorization import (
     denied,

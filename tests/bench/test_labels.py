@@ -7,7 +7,7 @@ import pytest
 
 from bench.labels import Figures, Play, evaluate, plays_of, run
 from bench.options import Options
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.features.tables import Tables
 from pipeline.model.model import Model
 from pipeline.sources.kuairec import read_events

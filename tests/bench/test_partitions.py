@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.partitions import Plays, Sharing, play
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.kafka.partitioner import partition
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model

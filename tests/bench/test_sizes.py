@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from bench.sizes import snapshot_bytes
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.features.effects import USER_COLUMNS
 from pipeline.model.factory import ModelFactory
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import get_args
 
-from pipeline.config.tree import Corrections
+from pipeline.config.settings import Corrections
 from tests.chaos.report import Options, Report
 from tests.chaos.run import run
 from tests.chaos.schedule import plan

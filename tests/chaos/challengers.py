@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from forks import Forks
 from forks.rivals import AROW, Standardised
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.learner_settings import learner_settings
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.config.tree import Corrections
+from pipeline.config.settings import Corrections
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.clients import groupless_consumer
 from pipeline.kafka.output_values import OutputValues

@@ -9,7 +9,7 @@ import numpy as np
 
 from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
-from pipeline.config.tree import Corrections, Learner
+from pipeline.config.settings import Corrections, Learner
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.label_policy import LabelPolicy

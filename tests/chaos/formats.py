@@ -9,8 +9,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
+from pipeline.config.settings import Registry
 from pipeline.config.stream import KUAIREC
-from pipeline.config.tree import Registry
 from pipeline.kafka.registry import registry_of
 from pipeline.kafka.topics import Topics
 from pipeline.records.schemas import WriterSchema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.model.label_policy import LabelPolicy
 
 RATE: Final = 0.4

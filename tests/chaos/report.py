@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline.config.tree import Corrections
+from pipeline.config.settings import Corrections
 from tests.chaos.checker import Found
 from tests.chaos.schedule import Fault
 from tests.chaos.watch import Recovery

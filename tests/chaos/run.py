@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from tests.chaos.broker import Broker

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.config.tree import Config, Join, Learner
+from pipeline.config.settings import Config, Join, Learner
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.live_tables import Rows, TableFeatures, in_force
 from pipeline.features.tables import Tables

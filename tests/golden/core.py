@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from confluent_kafka import Producer
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory

@@ -19,7 +19,7 @@ import polars as pl
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
-from pipeline.config.tree import Join, Kafka, Learner
+from pipeline.config.settings import Join, Kafka, Learner
 from pipeline.features.tables import Tables
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer

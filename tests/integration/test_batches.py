@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.producer import flush

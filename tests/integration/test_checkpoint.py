@@ -15,7 +15,7 @@ from safetensors.numpy import load, load_file, save
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import DataError, ForksError, StateError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack

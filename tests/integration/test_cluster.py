@@ -162,7 +162,7 @@ def test_nothing_is_left_of_a_cluster_whose_process_is_killed() -> None:
 ASK = """
 import sys
 from confluent_kafka import KafkaException
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.groups import describe_group
 for line in sys.stdin:
     try:

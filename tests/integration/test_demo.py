@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.features.tables import Tables
 from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec import read_events, tables_beside

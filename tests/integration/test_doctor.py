@@ -16,7 +16,7 @@ from confluent_kafka.admin import NewTopic
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics
 from tests.integration.harness import FORKS, TIMEOUT

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_ERRORS, retry

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.access.connection import Admin
 from pipeline.worker.worker import Worker

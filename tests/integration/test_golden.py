@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.config.feature_layout import FeatureKind
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from tests.golden import scenarios

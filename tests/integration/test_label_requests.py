@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import create, topics_of
 from tests.integration.harness import Message, Pipeline, invented_events, until

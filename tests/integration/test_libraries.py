@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.recovery import libraries
 from pipeline.recovery.libraries import libraries_here

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows
 from pipeline.kafka.access.connection import Admin

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
-from pipeline.config.tree import Config, Join, Sharing
+from pipeline.config.settings import Config, Join, Sharing
 from pipeline.errors import ForksError, StateError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import FencedError
 from pipeline.kafka.committed import CommittedOffset
 from pipeline.kafka.offsets import PartitionId

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError, DataError, StateError, TopicError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings, groupless_consumer
@@ -152,7 +152,7 @@ import signal, sys
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.replay import Replay
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError, TopicError
 from pipeline.kafka.topics import Topics
 from pipeline.tools.report import summarize

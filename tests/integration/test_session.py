@@ -11,7 +11,7 @@ from threading import Event, Timer
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from pipeline.config.tree import Config, Worker
+from pipeline.config.settings import Config, Worker
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.model.factory import ModelFactory

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
 from pipeline.records.encoding import encode

@@ -4,7 +4,7 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-from pipeline.config.tree import Config, Worker
+from pipeline.config.settings import Config, Worker
 from pipeline.features.tables import Tables
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.offsets import PartitionId

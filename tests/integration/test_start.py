@@ -11,7 +11,7 @@ import structlog
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.config.tree import Config, Join, Worker
+from pipeline.config.settings import Config, Join, Worker
 from pipeline.kafka.topics import Topics
 from pipeline.task.live_tables import LiveTable, LiveTables
 from pipeline.worker.table_source import PREFETCH, TableSource

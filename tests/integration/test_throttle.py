@@ -6,7 +6,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from pipeline.config.tree import Config, Metrics, Worker
+from pipeline.config.settings import Config, Metrics, Worker
 from pipeline.features.tables import Tables
 from pipeline.kafka.partitioner import partition
 from pipeline.model.model import Model

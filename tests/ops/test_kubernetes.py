@@ -26,7 +26,7 @@ from ops.monitoring.alerts import ALERTS
 from ops.monitoring.files import FOLDER
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.config.tree import Config, host_and_port
+from pipeline.config.settings import Config, host_and_port
 from pipeline.kafka.topics import topics_of
 from pipeline.serving.application import SCORE
 from pipeline.tools.demo import STOP_TIMEOUT

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.access.authorization import OPERATIONS, RESOURCE_TYPES, grant
 from pipeline.kafka.access.rights import Resource, Right, Role, rights
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import AuthorizationError, BrokerError, ConfigError, DataError, StateError, TopicError
 from pipeline.kafka.access.rights import Role
 from pipeline.kafka.access.rights import rights as needed_rights

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from forks import ForksSettings
+from pipeline.config.settings import Challenger, Learner
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Challenger, Learner
-from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.tables import Tables
 from pipeline.join.spill import SpilledPredictions

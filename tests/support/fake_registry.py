@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-from pipeline.config.tree import Registry
+from pipeline.config.settings import Registry
 
 
 class FakeRegistry:

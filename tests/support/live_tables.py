@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pipeline.config.settings import Learner
 from pipeline.config.stream import Stream
-from pipeline.config.tree import Learner
 from pipeline.features.event_features import bucket_of
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.live_tables import Rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeAlias
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, Slate

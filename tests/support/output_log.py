@@ -12,8 +12,8 @@ from typing import TypeAlias, cast
 import msgspec
 
 from forks import ForksSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics

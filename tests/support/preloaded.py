@@ -14,7 +14,7 @@ import pipeline.tools.inspect.text
 import pipeline.tools.rebuild
 import pipeline.tools.report
 import pipeline.worker.worker
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.model.factory import ModelFactory
 from pipeline.worker.warm_up import warm_up
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from pipeline.config.settings import Join as JoinSettings
+from pipeline.config.settings import Labels
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Join as JoinSettings
-from pipeline.config.tree import Labels
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.topics import Topics
 from pipeline.model.label_policy import LabelPolicy

@@ -13,8 +13,8 @@ from typing import Any, Final
 from prometheus_client.core import Metric
 
 from pipeline.broker.launch import free_ports
+from pipeline.config.settings import Config
 from pipeline.config.stream import Stream
-from pipeline.config.tree import Config
 from pipeline.model.score_terms import Term
 from pipeline.monitoring.http_server import listening
 from pipeline.records.fields import Id

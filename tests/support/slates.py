@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
 from pipeline.records.fields import Id

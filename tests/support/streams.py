@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.model.label_policy import LabelPolicy
 from tests.support.builders import Inputs, Message, inputs, interaction, join_settings, label
 

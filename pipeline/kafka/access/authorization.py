@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import AuthorizationError
 from pipeline.kafka.access.rights import Resource, Right, Role, acl_options
 from pipeline.kafka.errors import BROKER_TIMEOUT

@@ -10,7 +10,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.access.probe import Finding, Step, probe

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.errors import timed_out

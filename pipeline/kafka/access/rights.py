@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from pipeline.config.tree import Config
+    from pipeline.config.settings import Config
     from pipeline.kafka.topics import Topics
 
 
@@ -164,7 +164,7 @@ def transactional_id(config: Config, instance: str) -> str:
 
     Examples
     --------
-    >>> from pipeline.config.tree import Config
+    >>> from pipeline.config.settings import Config
     >>> transactional_id(Config(kafka={"prefix": "prod.", "group": "learners"}), "worker-0")
     'prod.learners-worker-0'
     """

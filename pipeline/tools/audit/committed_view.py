@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.group import CommittedOffsets, ConsumerGroup
 from pipeline.kafka.offsets import PartitionId

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.output_values import OutputValues

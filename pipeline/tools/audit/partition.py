@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.features.feature_set import FeatureSet
 from pipeline.join.identity import identify_by
 from pipeline.model.label_policy import LabelPolicy

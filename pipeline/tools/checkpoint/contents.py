@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Learner
 from pipeline.errors import StateError
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.contexts import ContextLayout

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.model import Model
 from pipeline.records.dead_letter import DeadLetterHeaders

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import ConsumerGroup

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.features.event_features import EventFeatures
 from pipeline.join.records import EarlyLabel

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 
 from forks import ForksSettings
-from pipeline.config.tree import LEARNERS, Challenger, Config, Learner
+from pipeline.config.settings import LEARNERS, Challenger, Config, Learner
 from pipeline.model.learner_settings import learner_settings
 from pipeline.tools.config.toml import toml_value
 from pipeline.tools.docstrings import attribute_docstrings, summary

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights

@@ -11,7 +11,7 @@ from typing import Final
 from forks.compiled.philox import philox
 from forks.jit import cache_folder
 from pipeline.broker.java import MIN_VERSION, find_java, java_version
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError, StorageError
 from pipeline.extras import EXTRA_OF_PACKAGE, install_hint, is_installed
 from pipeline.tools.doctor.check import Check, worst

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import TopicError
 from pipeline.model.factory import ModelFactory
 from pipeline.recovery.libraries import differing_libraries

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from forks.validation import Event, Metrics, Predictions, progressive, summarize
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.errors import DataError
 from pipeline.tools.evaluate.trial import Trial
 

@@ -11,7 +11,7 @@ import numpy as np
 from forks import Forks, LossName
 from forks.arrays import FloatArray, IntArray
 from forks.validation import Event
-from pipeline.config import tree as config
+from pipeline.config import settings as config
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC
 from pipeline.features.binary import TARGET

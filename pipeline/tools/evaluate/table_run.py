@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import polars as pl
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import DataError
 from pipeline.features.live_tables import Rows
 from pipeline.join.spill import SpilledPredictions

@@ -12,7 +12,7 @@ import numpy as np
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray, IntArray
 from forks.validation import Event, Learner, without_delay
-from pipeline.config import tree as config
+from pipeline.config import settings as config
 from pipeline.errors import ConfigError, DataError
 from pipeline.model.learner_settings import learner_settings, preset_settings
 from pipeline.sources.kuairec import COLUMNS, read_events

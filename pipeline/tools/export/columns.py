@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 import polars as pl
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.log import decode_predictions, decode_records
 from pipeline.records.inputs import KafkaMessage

@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 
 from pipeline.broker.folder_lock import locked
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader, offsets_of
 from pipeline.kafka.offsets import PartitionId

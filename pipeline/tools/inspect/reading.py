@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import ConfigError
 from pipeline.kafka.follow import follow as follow_partitions
 from pipeline.kafka.log import LogReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from forks import Forks, ForksSettings
-from pipeline.config.tree import CHALLENGER_NAME, CHAMPION, FORKS, Challenger, Config
+from pipeline.config.settings import CHALLENGER_NAME, CHAMPION, FORKS, Challenger, Config
 from pipeline.errors import ConfigError
 from pipeline.model.challengers import parse_learner
 from pipeline.model.factory import ModelFactory

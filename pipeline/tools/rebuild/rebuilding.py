@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from forks import LossName
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.log import LogReader, decode_predictions, read_until
 from pipeline.kafka.output_values import OutputValues

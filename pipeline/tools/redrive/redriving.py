@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.authorization import denied
 from pipeline.kafka.access.connection import Admin

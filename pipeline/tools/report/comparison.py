@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss
-from pipeline.config.tree import CHAMPION
+from pipeline.config.settings import CHAMPION
 
 
 class LearnerFigures(msgspec.Struct, frozen=True):

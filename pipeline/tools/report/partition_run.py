@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from pipeline.config.settings import CHAMPION
 from pipeline.config.stream import CARRIED, Stream
 from pipeline.config.target_settings import RegressionSettings
-from pipeline.config.tree import CHAMPION
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target

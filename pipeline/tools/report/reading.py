@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from pipeline.config.settings import Kafka, Registry
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Kafka, Registry
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from forks.validation import coverage, mean_absolute_error, r2, root_mean_squared_error
-from pipeline.config.tree import CHAMPION
+from pipeline.config.settings import CHAMPION
 from pipeline.tools.report.comparison import LabelledScores
 from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
 

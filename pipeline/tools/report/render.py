@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.config.settings import CHAMPION
 from pipeline.config.stream import KUAIREC, Stream, entity_word
-from pipeline.config.tree import CHAMPION
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from pipeline.config.tree import host_and_port
+from pipeline.config.settings import host_and_port
 from pipeline.errors import ConfigError, ForksError
 from pipeline.monitoring.status import HistoryStatus, Status
 

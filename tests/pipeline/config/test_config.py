@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.config.durations import milliseconds
 from pipeline.config.loader import load
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError
 from pipeline.worker import worker
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.loader import load
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings, groupless_consumer, transactional_producer

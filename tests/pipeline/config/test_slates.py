@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Config
 from tests.support.slates import SLATES
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Learner
 from pipeline.features.event_features import bucket_of
 from pipeline.features.feature_set import FeatureSet
 from pipeline.model.contexts import ContextLayout

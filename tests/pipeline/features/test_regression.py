@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.loader import load
+from pipeline.config.settings import Config
 from pipeline.config.stream import Stream
-from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.targets import target_of

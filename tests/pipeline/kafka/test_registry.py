@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.config.tree import Registry
+from pipeline.config.settings import Registry
 from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
 from pipeline.kafka import registry as module
 from pipeline.kafka.registry import MAX_KEPT, SchemaRegistry, asked, decoders_of, registry_of

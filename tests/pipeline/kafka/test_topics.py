@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigEntry, ConfigResource
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka import errors, topics
 from pipeline.kafka.access.connection import Admin
 

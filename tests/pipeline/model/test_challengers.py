@@ -14,7 +14,7 @@ from rich.console import Console
 
 from forks import ForksSettings
 from forks.rivals import NOGD, Standardised
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import LabelPolicy

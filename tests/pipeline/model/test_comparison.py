@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.model.comparison import Comparison, LearnerMetrics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text, learner_text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.model.label_policy import MAX_RATE_DRIFT, RATE_TOLERANCE, LabelPolicy, label_policy, leverage
 from tests.support.examples import examples
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import Forks
+from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Learner
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.tables import USER_CATEGORIES, USER_FLAGS, Tables
 from pipeline.model.columns import InteractionColumns, InteractionLike

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from forks import ForksSettings
 from pipeline.cli.evaluate import parse_changes
+from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC
-from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.features.binary import TARGET, BinaryTarget
 from pipeline.model.factory import ModelFactory

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.errors import StateError
 from pipeline.features.tables import Tables
 from pipeline.model.learner_settings import learner_settings

@@ -19,7 +19,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pipeline.broker.launch import free_ports
-from pipeline.config.tree import Config, Features, Join, Metrics, Worker, host_and_port
+from pipeline.config.settings import Config, Features, Join, Metrics, Worker, host_and_port
 from pipeline.errors import ConfigError
 from pipeline.monitoring import http_server
 from pipeline.monitoring.http_server import BACKLOG, MAX_CONNECTIONS

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from pipeline.config.tree import Config, Metrics
+from pipeline.config.settings import Config, Metrics
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.monitoring.application import WorkerCollector
 from pipeline.monitoring.client_statistics import ClientStatistics

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config.tree import Worker
+from pipeline.config.settings import Worker
 from pipeline.monitoring.readiness import (
     CODES,
     COMMIT_LIMIT,

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 pytest.importorskip("fastavro", reason="needs the extra registry")
+from pipeline.config.settings import Config
 from pipeline.config.stream import CARRIED, Stream
-from pipeline.config.tree import Config
 from pipeline.records.avro_outputs import AvroRecord
 from pipeline.records.decoding import Record, RejectedRecord, decode
 from pipeline.records.derived_schemas import derived_schema

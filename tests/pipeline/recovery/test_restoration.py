@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.tree import Checkpoint, Config, Kafka
+from pipeline.config.settings import Checkpoint, Config, Kafka
 from pipeline.errors import ConfigError, StateError
 from pipeline.records.inputs import Headers
 from pipeline.records.names import MAC_HEADER

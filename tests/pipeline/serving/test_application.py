@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from pipeline.config.settings import Config, Serve
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Config, Serve
 from pipeline.serving.answers import PartitionNotReadyError
 from pipeline.serving.application import Application
 from pipeline.serving.exploration import Exploration, Strategy, choose

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import chdtrc, ndtr
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.serving.exploration import (
     NARROWEST,
     Choice,

@@ -15,7 +15,7 @@ import pytest
 
 from forks.client import Client
 from pipeline.broker.launch import free_ports
-from pipeline.config.tree import Config, Serve, host_and_port
+from pipeline.config.settings import Config, Serve, host_and_port
 from pipeline.serving import http_server
 from pipeline.serving.http_server import KeptProtocol
 from tests.support.serving import FakeFollower, served

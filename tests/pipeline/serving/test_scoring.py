@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.settings import Challenger, Learner
 from pipeline.config.stream import Stream
-from pipeline.config.tree import Challenger, Learner
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.live_tables import Rows, TableRecord
 from pipeline.features.tables import Tables

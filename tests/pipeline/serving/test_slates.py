@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.settings import Config
 from pipeline.config.stream import Stream
-from pipeline.config.tree import Config
 from pipeline.serving.scoring_requests import RequestDecoder, RequestError
 from tests.support.slates import SLATES
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError
 from pipeline.sources import sender
 from pipeline.sources.sender import Sender

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import EntityCounts, Share
 from pipeline.task.aligned_inbox import AlignedInbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from pipeline.config.settings import Config
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import CARRIED, KUAIREC, Stream
-from pipeline.config.tree import Config
-from pipeline.config.tree import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import Forks, ForksSettings
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.features.feature_set import KUAIREC_FEATURES
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.snapshot import pack, unpack

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.encoding import encode
 from pipeline.records.fields import FEATURES_LENGTH

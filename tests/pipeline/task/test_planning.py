@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode

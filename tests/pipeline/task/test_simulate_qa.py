@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from forks import ForksSettings
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.features.tables import Tables
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.settings_text import challengers_text
 from pipeline.model.snapshot import pack

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Join as JoinSettings
+from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text

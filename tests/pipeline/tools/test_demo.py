@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.loader import read_definition
+from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC
-from pipeline.config.tree import Config
 from pipeline.serving.scoring_requests import RequestDecoder
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.rows import read_rows

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 from confluent_kafka import Consumer, TopicPartition
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.worker.assignment import Assignment
 
 

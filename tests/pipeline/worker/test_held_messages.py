@@ -11,7 +11,7 @@ from confluent_kafka import Message, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Config, Registry
+from pipeline.config.settings import Config, Registry
 from pipeline.kafka.offsets import PartitionId
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.inputs import RawMessage

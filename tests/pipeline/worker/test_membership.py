@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer
 
-from pipeline.config.tree import Config, Kafka
+from pipeline.config.settings import Config, Kafka
 from pipeline.worker import membership
 from pipeline.worker.membership import JOIN_TIMEOUT, Membership
 

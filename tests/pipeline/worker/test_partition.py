@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from pipeline.config.tree import Checkpoint, Config, Worker
+from pipeline.config.settings import Checkpoint, Config, Worker
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.inputs import RawMessage

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.task.task import Task
 from pipeline.worker import progress

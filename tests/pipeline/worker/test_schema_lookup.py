@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 import structlog
 
-from pipeline.config.tree import Registry
+from pipeline.config.settings import Registry
 from pipeline.errors import RegistryError
 from pipeline.kafka.registry import SchemaRegistry
 from pipeline.records.schemas import SchemaUnavailableError, UnknownSchemaError, WriterSchema

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.tree import Config, Worker
+from pipeline.config.settings import Config, Worker
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.broker.launch import free_ports
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.kafka.access.rights import Resource, Right
 from pipeline.worker.worker import known_missing_rights
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from pipeline.broker.launch import free_ports
-from pipeline.config.tree import Kafka
+from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.access import connection
 from pipeline.kafka.access.connection import Admin

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.rights import Resource, Right, Role, acl_options, rights
 from pipeline.kafka.topics import topics_of

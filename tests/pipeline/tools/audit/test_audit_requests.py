@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipeline.config.tree import Labels
+from pipeline.config.settings import Labels
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from safetensors.numpy import load
 
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import StateError
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
+from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings

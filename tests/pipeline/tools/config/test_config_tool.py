@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.config.tree import LEARNERS, Config
+from pipeline.config.settings import LEARNERS, Config
 from pipeline.errors import ConfigError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.rival import RIVALS

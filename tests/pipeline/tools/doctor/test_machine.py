@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forks.jit import njit
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.tools.doctor.check import Check, Status
 from pipeline.tools.doctor.cluster import check_broker_settings, check_clock
 from pipeline.tools.doctor.machine import (

@@ -14,7 +14,7 @@ from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import progressive, summary
 from pipeline.cli import app
-from pipeline.config.tree import Learner
+from pipeline.config.settings import Learner
 from pipeline.errors import ConfigError, DataError
 from pipeline.features.tables import Tables, TagTable
 from pipeline.model.learner_settings import learner_settings

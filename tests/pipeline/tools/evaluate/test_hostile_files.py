@@ -23,7 +23,7 @@ from safetensors.numpy import save
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.errors import DataError
 from pipeline.features.tables import TagTable, UserTable
 from pipeline.model.factory import ModelFactory

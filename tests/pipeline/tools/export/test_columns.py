@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.config.loader import load
-from pipeline.config.tree import Config
+from pipeline.config.settings import Config
 from pipeline.records.output_types import OutputTypes
 from pipeline.tools.export.columns import LEFT_OUT, Columns, What
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from forks import ForksSettings
-from pipeline.config.tree import Config, Labels
+from pipeline.config.settings import Config, Labels
 from pipeline.errors import ConfigError, StateError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import LabelPolicy

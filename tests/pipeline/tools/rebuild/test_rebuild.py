@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Config, Labels
+from pipeline.config.settings import Config, Labels
 from pipeline.errors import ConfigError, StateError
 from pipeline.features.binary import TARGET
 from pipeline.features.tables import Tables

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pipeline.broker.launch import free_ports
 from pipeline.cli import app
-from pipeline.config.tree import Config, Metrics
+from pipeline.config.settings import Config, Metrics
 from pipeline.errors import ConfigError, ForksError
 from pipeline.model.score_terms import Term
 from pipeline.monitoring.explanations import ExplainedPrediction

@@ -1,4 +1,4 @@
-"""The settings as one typed and checked tree, which reads nothing: `pipeline.config.loader` does."""
+"""The settings, typed and checked. Nothing here reads a file: `pipeline.config.loader` does."""
 
 from __future__ import annotations
 
