@@ -17,9 +17,10 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.access.new_client import client_settings
+from pipeline.kafka.topics import create
 from pipeline.records.fields import Id
 
 POLL: Final = 0.1

@@ -15,8 +15,9 @@ from bench.recovery_worker import worker
 from pipeline.broker.launch import MAIN_CLASS
 from pipeline.config.loader import load
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.topics import create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.replay import Replay
 from pipeline.sources.synth.files import write_files

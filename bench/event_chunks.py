@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from bench.deployment import USERS, VIDEOS
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import Events

@@ -26,7 +26,8 @@ from bench.options import Options
 from bench.recovery_worker import worker
 from pipeline.cli.logs import configure
 from pipeline.config.settings import Config
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, METADATA_REFRESH_MS, client_settings, groupless_consumer
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER, client_settings
+from pipeline.kafka.clients import METADATA_REFRESH_MS, groupless_consumer
 from tests.support.cluster import Cluster, internal_partition, running_cluster
 
 PARTITIONS: Final = 12

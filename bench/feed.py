@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from confluent_kafka import Producer
 
 from pipeline.config.settings import Kafka
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
+from pipeline.kafka.access.new_client import client_settings
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import Events

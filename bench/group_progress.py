@@ -11,8 +11,8 @@ import psutil
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.settings import Kafka
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER, client_settings
 
 POLL_INTERVAL: Final = 0.05
 """Seconds between two looks at what is committed: each takes processors from those looked at."""

@@ -7,7 +7,7 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from pipeline.config.settings import Kafka
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER, client_settings
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 

@@ -21,8 +21,9 @@ from pipeline.cli.logs import configure
 from pipeline.config.loader import load
 from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.topics import create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size

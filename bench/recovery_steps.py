@@ -10,10 +10,10 @@ from statistics import median
 import msgspec
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.committed import CommittedPosition, committed_positions
 from pipeline.kafka.log import LogReader, decode_records, offsets_of, read_until
-from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack

@@ -69,8 +69,8 @@ def show(
 def check(config: ConfigFile = None, json: Json = False) -> None:
     """Check a configuration as a worker does when it starts, without a broker; exit with 2 if refused."""
     from pipeline.config.loader import DEFAULT_FILE, load
+    from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
-    from pipeline.kafka.topics import topics_of
     from pipeline.model.factory import ModelFactory
 
     try:

@@ -77,8 +77,8 @@ def _configuration(
     try:
         settings = load(file, flags)
         if usable:
+            from pipeline.config.topics import topics_of
             from pipeline.kafka.registry import decoders_of
-            from pipeline.kafka.topics import topics_of
             from pipeline.model.factory import ModelFactory
 
             decoders_of(topics_of(settings))
@@ -91,6 +91,6 @@ def _configuration(
 def _client_error(error: Exception) -> str | None:
     from confluent_kafka import KafkaException
 
-    from pipeline.kafka.errors import error_text
+    from pipeline.kafka.access.errors import error_text
 
     return error_text(error) if isinstance(error, KafkaException) else None

@@ -31,7 +31,7 @@ def report_failures(where: str = "") -> Iterator[None]:
     except Exception as error:
         from confluent_kafka import KafkaException
 
-        from pipeline.kafka.clients import error_text
+        from pipeline.kafka.access.errors import error_text
 
         if not isinstance(error, KafkaException):
             if not _logs_json():

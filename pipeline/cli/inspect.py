@@ -58,9 +58,9 @@ def inspect(
     from rich.console import Console
 
     from pipeline.config.loader import load
+    from pipeline.config.topics import topics_of
     from pipeline.kafka.output_values import OutputValues
     from pipeline.kafka.registry import decoders_of
-    from pipeline.kafka.topics import topics_of
     from pipeline.tools.inspect.objects import as_object
     from pipeline.tools.inspect.reading import read
     from pipeline.tools.inspect.start import Last, parse_start

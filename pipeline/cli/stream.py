@@ -82,8 +82,8 @@ def check(
     from rich.console import Console
 
     from pipeline.config.loader import load
+    from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
-    from pipeline.kafka.topics import topics_of
     from pipeline.records.inputs import RawMessage
     from pipeline.tools.inspect.reading import read
     from pipeline.tools.inspect.start import Last

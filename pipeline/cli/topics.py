@@ -14,8 +14,8 @@ from pipeline.errors import ConfigError, TopicError
 from pipeline.kafka.access.rights import Role
 
 if TYPE_CHECKING:
+    from pipeline.config.topics import Topics
     from pipeline.kafka.access.connection import Admin
-    from pipeline.kafka.topics import Topics
 
 app = typer.Typer(
     help="The topics: create them, check them, and say who may do what with them.", no_args_is_help=True
@@ -40,8 +40,9 @@ def create(
 ) -> None:
     """Create the topics that are missing, then check all of them."""
     from pipeline.config.loader import load
+    from pipeline.config.topics import topics_of
     from pipeline.kafka.access.connection import Admin
-    from pipeline.kafka.topics import BROKER_DEFAULT, topics_of
+    from pipeline.kafka.topics import BROKER_DEFAULT
     from pipeline.kafka.topics import create as create_missing
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
@@ -61,8 +62,8 @@ def check(
 ) -> None:
     """Show how the topics differ from what the pipeline needs; exit with 4 if it could not run with them."""
     from pipeline.config.loader import load
+    from pipeline.config.topics import topics_of
     from pipeline.kafka.access.connection import Admin
-    from pipeline.kafka.topics import topics_of
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     _report(Admin(settings.kafka), topics_of(settings), json, [])
@@ -92,8 +93,8 @@ def acls(
 ) -> None:
     """Print the rights that a role needs on a cluster with ACLs, as commands of Kafka, or grant them."""
     from pipeline.config.loader import load
+    from pipeline.config.topics import topics_of
     from pipeline.kafka.access.rights import acl_options, rights
-    from pipeline.kafka.topics import topics_of
 
     if not principal.startswith("User:") or principal == "User:":
         raise ConfigError(f"--principal {principal}: Kafka names principals with their type, like User:forks")

@@ -94,7 +94,7 @@ class Kafka(Section):
     """A name that this worker keeps over restarts, so that it gets its partitions back at once."""
     client: ClientTable = Field(default_factory=dict)
     """Further settings of librdkafka, such as security.protocol, for consumers and producers. Their values
-    are secrets, which only `pipeline.kafka.clients.client_settings` reveals."""
+    are secrets, which only `pipeline.kafka.access.new_client.client_settings` reveals."""
 
 
 def _registry_url(text: str) -> str:

@@ -9,7 +9,7 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
 from pipeline.kafka.access.authorization import is_denied
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.errors import BROKER_TIMEOUT
+from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.topics import existing_topics
 
 

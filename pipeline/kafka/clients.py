@@ -11,11 +11,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from pipeline.config.settings import Config, Kafka, Worker
 from pipeline.kafka.access.authorization import needing
-from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER as LIBRDKAFKA_LOGGER  # noqa: PLC0414 - exported
-from pipeline.kafka.access.new_client import new_client, refuse_unusable
+from pipeline.kafka.access.errors import is_partition_end
+from pipeline.kafka.access.new_client import client_settings, new_client
 from pipeline.kafka.access.rights import Resource, transactional_id
-from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
-from pipeline.kafka.errors import is_partition_end
 
 REPEAT_INTERVAL = 10.0
 """Seconds for which the same error is not logged again."""
@@ -34,23 +32,6 @@ DEFAULT_PREFETCH = 2**26
 
 _log = structlog.get_logger()
 _last_logged: dict[str, float] = {}
-
-
-def client_settings(kafka: Kafka) -> dict[str, Any]:
-    """Return the settings of every client, with the secrets among them: only to make clients.
-
-    Raises
-    ------
-    ConfigError
-        A setting of `kafka.client` cannot be set there.
-    """
-    client = {name: value.get_secret_value() for name, value in kafka.client.items()}
-    refuse_unusable(client)
-    return {
-        "bootstrap.servers": kafka.bootstrap,
-        "reconnect.backoff.ms": 20,  # a client may also wait half of it before its first connection
-        **client,
-    }
 
 
 def log_client_error(error: KafkaError) -> None:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
-from pipeline.kafka.errors import COORDINATOR_ERRORS, COORDINATOR_TIMEOUT, retry
+from pipeline.kafka.access.errors import COORDINATOR_ERRORS, COORDINATOR_TIMEOUT, retry
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import Topics
 from pipeline.records.fields import INTEGER_LIMIT
 
 METADATA_PREFIX = "state="

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from pipeline.kafka.errors import timed_out
+from pipeline.kafka.access.errors import timed_out
 
 Result = TypeVar("Result")
 

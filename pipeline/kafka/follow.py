@@ -8,12 +8,8 @@ from typing import Final, Self
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipeline.config.settings import Kafka
-from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.clients import (
-    client_settings,
-    groupless_consumer,
-    raise_unless_retriable,
-)
+from pipeline.kafka.access.new_client import client_settings, new_client
+from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.committed import committed_offsets
 from pipeline.kafka.offsets import PartitionId
 

@@ -10,19 +10,20 @@ from typing import Final, Self, TypeAlias
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, denied, needing
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT, is_membership_change, timed_out
 from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Resource, Right, transactional_id
 from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
 from pipeline.kafka.deadline import BackgroundCall
-from pipeline.kafka.errors import COORDINATOR_TIMEOUT, is_membership_change, timed_out
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import abort_if_required
-from pipeline.kafka.topics import Topics, partition_count
+from pipeline.kafka.topics import partition_count
 
 CommittedOffsets: TypeAlias = Mapping[str, CommittedOffset]
 """Committed offsets of one partition, by input topic."""

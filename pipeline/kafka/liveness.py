@@ -8,8 +8,8 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from pipeline.kafka.access.errors import CONNECTION_ERRORS
 from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.errors import CONNECTION_ERRORS
 
 
 class Probe:

@@ -11,8 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pipeline.config.settings import Kafka
 from pipeline.errors import StateError
+from pipeline.kafka.access.errors import BROKER_TIMEOUT, is_partition_end
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
-from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.output_values import PLAIN, OutputValues
 from pipeline.kafka.topics import table_partition

@@ -10,8 +10,8 @@ from confluent_kafka.admin import OffsetSpec
 
 from pipeline.kafka.access.authorization import needing
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.errors import BROKER_TIMEOUT, LEADER_ERRORS, retry
 from pipeline.kafka.access.rights import Resource
-from pipeline.kafka.errors import BROKER_TIMEOUT, LEADER_ERRORS, retry
 
 
 class PartitionId(NamedTuple):

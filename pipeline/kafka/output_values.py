@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from pipeline.config.stream import Stream
+from pipeline.config.topics import Topics
 from pipeline.extras import require
 from pipeline.kafka.registry import SchemaRegistry, registry_of
-from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.avro_outputs import AvroRecord
 from pipeline.records.decoding import UnusableValueError

@@ -8,10 +8,10 @@ from collections import Counter
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import TopicError
+from pipeline.kafka.access.errors import is_partition_end
 from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import is_partition_end
-from pipeline.kafka.topics import Topics
 
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from pipeline.kafka.errors import COORDINATOR_TIMEOUT, timed_out
+from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT, timed_out
 
 
 class DeliveryReport:

@@ -8,16 +8,16 @@ from typing import NamedTuple, Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import LARGEST_DEAD_LETTER
 from pipeline.errors import FencedError
 from pipeline.kafka.access.authorization import needing
+from pipeline.kafka.access.errors import error_text, is_fenced
 from pipeline.kafka.access.rights import REDRIVE, Resource, redrive_group
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
-from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.group import GroupTransaction
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import flush
-from pipeline.kafka.topics import LARGEST_DEAD_LETTER
 
 
 class InputMessage(NamedTuple):

@@ -18,10 +18,10 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pipeline.config.settings import Registry
+from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
 from pipeline.excerpt import shortened
 from pipeline.extras import require
-from pipeline.kafka.topics import Topics
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.schemas import MAX_SCHEMA_SIZE, UnfitSchemaError, UnknownSchemaError, WriterSchema
 

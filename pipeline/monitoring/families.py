@@ -19,7 +19,7 @@ from prometheus_client.core import (
 )
 
 from forks import Health
-from pipeline.kafka.errors import ERROR_CLASSES
+from pipeline.kafka.access.errors import ERROR_CLASSES
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.monitoring.client_statistics import BrokerFigures, ClientFigures
 from pipeline.monitoring.counts import INPUTS, CountFigures
@@ -277,7 +277,7 @@ def _info(scrape: Scrape) -> Iterator[Sample]:
 
 
 RESTART_REASONS: Final = ("authorization", *ERROR_CLASSES, "timeout", "other")
-"""Classes of errors that end sessions: see `pipeline.kafka.errors.error_class`."""
+"""Classes of errors that end sessions: see `pipeline.kafka.access.errors.error_class`."""
 PARTITION_STATES: Final = ("closed", "restoring", "running", "kept")
 """The states of a partition: see `pipeline.worker.partition.PartitionState`."""
 LIMITS: Final = (

@@ -12,7 +12,6 @@ from pipeline.monitoring.client_statistics import ClientFigures
 from pipeline.monitoring.counts import CountFigures
 from pipeline.monitoring.explanations import ExplainedPrediction
 from pipeline.monitoring.histogram import HistogramFigures
-from pipeline.monitoring.history import Sample
 from pipeline.monitoring.quality import DriftFigures, WindowFigures
 from pipeline.task.live_tables import LiveTable
 
@@ -87,6 +86,23 @@ class RegistryFigures(NamedTuple):
     found: int
     unknown: int
     failed: int
+
+
+class Sample(NamedTuple):
+    """A worker at one moment."""
+
+    time: float
+    """Seconds since 1970."""
+    records: Mapping[str, int]
+    """Committed since the process has started, by topic."""
+    latency: HistogramFigures | None
+    """Latencies of predictions since the process has started."""
+    lag_records: int | None
+    """Records of all inputs that were still to be processed; None if no client knows."""
+    event_time_lag: float | None
+    """Seconds, of the partition that was furthest behind."""
+    quality: Mapping[str, float]
+    """Share of mistakes, or mean absolute error, by learner or baseline."""
 
 
 class WorkerFigures(NamedTuple):

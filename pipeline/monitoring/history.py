@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection
+from typing import Final
 
 from pipeline.monitoring.counts import INPUTS, CountFigures
-from pipeline.monitoring.histogram import HistogramFigures
+from pipeline.monitoring.figures import Sample, WorkerFigures
 from pipeline.monitoring.quality import error_of, pooled
-
-if TYPE_CHECKING:
-    from pipeline.monitoring.figures import WorkerFigures
 
 INTERVAL: Final = 5.0
 """Seconds between two samples."""
@@ -19,23 +16,6 @@ SAMPLES: Final = 720
 """Samples that are kept: an hour of them."""
 TOPICS: Final = ("interactions", "labels", "predictions", "outcomes")
 """Topics whose records are in samples, by their role."""
-
-
-class Sample(NamedTuple):
-    """A worker at one moment."""
-
-    time: float
-    """Seconds since 1970."""
-    records: Mapping[str, int]
-    """Committed since the process has started, by topic."""
-    latency: HistogramFigures | None
-    """Latencies of predictions since the process has started."""
-    lag_records: int | None
-    """Records of all inputs that were still to be processed; None if no client knows."""
-    event_time_lag: float | None
-    """Seconds, of the partition that was furthest behind."""
-    quality: Mapping[str, float]
-    """Share of mistakes, or mean absolute error, by learner or baseline."""
 
 
 class History:

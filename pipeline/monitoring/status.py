@@ -11,9 +11,9 @@ import msgspec
 
 from pipeline.monitoring.counts import FAULTS, STATUSES
 from pipeline.monitoring.explanations import ExplainedPrediction
-from pipeline.monitoring.figures import WorkerFigures
+from pipeline.monitoring.figures import Sample, WorkerFigures
 from pipeline.monitoring.histogram import HistogramFigures
-from pipeline.monitoring.history import INTERVAL, TOPICS, Sample, records_of
+from pipeline.monitoring.history import INTERVAL, TOPICS, records_of
 from pipeline.monitoring.quality import QualityFigures, error_of, pooled
 from pipeline.monitoring.readiness import Reason, Vitals
 

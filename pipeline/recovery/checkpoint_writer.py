@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from pipeline.config.topics import Topics
 from pipeline.kafka.committed import metadata
 from pipeline.kafka.producer import DeliveryReport
-from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import Producer, TopicPartition
 from pipeline.records.encoding import encode_json
 from pipeline.records.names import snapshot_key, state_key

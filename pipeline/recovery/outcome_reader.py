@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipeline.config.topics import Topics
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
-from pipeline.kafka.topics import Topics
 from pipeline.records.outcome_decoder import DecodedOutcomes, OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
+from pipeline.config.topics import Topics
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
-from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode_all
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction

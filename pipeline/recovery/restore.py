@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import StateError
 from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader, read_until
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import kind_from, target_from

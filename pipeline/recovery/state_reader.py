@@ -8,11 +8,11 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.registry import decoders_of
-from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.model.snapshot import snapshot_size, unpack
 from pipeline.records.decoding import InputDecoder

@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterable, Sequence
 
 import structlog
 
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows, TableFeatures
-from pipeline.kafka.errors import timed_out
+from pipeline.kafka.access.errors import timed_out
 from pipeline.kafka.log import LogReader, read_until
-from pipeline.kafka.topics import Topics
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.inputs import KafkaMessage
 from pipeline.task.live_tables import LiveTable

@@ -14,28 +14,23 @@ import structlog
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import ForksError
 from pipeline.kafka.access.authorization import denied
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.errors import error_text, is_partition_end
 from pipeline.kafka.access.missing_rights import missing_rights
-from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.access.new_client import client_settings, new_client
 from pipeline.kafka.access.rights import Role, rights
-from pipeline.kafka.clients import (
-    client_settings,
-    error_text,
-    groupless_consumer,
-    log_client_error,
-    raise_unless_retriable,
-)
+from pipeline.kafka.clients import groupless_consumer, log_client_error, raise_unless_retriable
 from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.deadline import BackgroundCall
-from pipeline.kafka.errors import is_partition_end
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
 from pipeline.kafka.offsets import PartitionId, last_stable_offsets
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.partitioner import partition as partition_of_key
-from pipeline.kafka.topics import partition_count, topics_of
+from pipeline.kafka.topics import partition_count
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.records import outcome_decoder

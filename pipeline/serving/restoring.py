@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from pipeline.config.topics import Topics
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
 from pipeline.recovery.libraries import arithmetic_of
 from pipeline.recovery.settings_check import refuse_other_settings

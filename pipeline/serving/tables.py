@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
+from pipeline.kafka.access.errors import is_partition_end
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
-from pipeline.kafka.errors import is_partition_end
-from pipeline.kafka.topics import Topics, table_partition
+from pipeline.kafka.topics import table_partition
 from pipeline.recovery.table_rows import replay_rows
 from pipeline.serving.served_model import ServedModel
 

@@ -8,11 +8,12 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from pipeline.config.settings import Kafka
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.topics import Topics
 from pipeline.errors import BrokerError, StateError, TopicError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.clients import client_settings, raise_unless_retriable
-from pipeline.kafka.topics import Topics, existing_topics
+from pipeline.kafka.access.new_client import client_settings, new_client
+from pipeline.kafka.clients import raise_unless_retriable
+from pipeline.kafka.topics import existing_topics
 from pipeline.sources.resume import Tail, Tails
 
 TIMEOUT: Final = 10.0

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, needing
-from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.access.errors import error_text
+from pipeline.kafka.access.new_client import client_settings, new_client
 from pipeline.kafka.access.rights import Resource
-from pipeline.kafka.clients import client_settings, error_text
 
 REPORT_INTERVAL = 10.0
 """Seconds without any acknowledgement after which that is logged, and logged again."""

@@ -15,11 +15,12 @@ from pipeline.config.pointer import nested, parts_of
 from pipeline.config.settings import Kafka
 from pipeline.config.stream import Stream
 from pipeline.config.stream_tables import LiveTable
+from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, DataError, TopicError
 from pipeline.excerpt import shortened
 from pipeline.features.live_tables import tables_of
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics, existing_topics
+from pipeline.kafka.topics import existing_topics
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.encoding import encode
 from pipeline.sources.messages import TIMES

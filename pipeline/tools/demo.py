@@ -24,10 +24,11 @@ from pipeline.config.pointer import nested, parts_of
 from pipeline.config.settings import Kafka
 from pipeline.config.stream import Stream
 from pipeline.config.stream_features import TimeFeature
+from pipeline.config.topics import Topics
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.follow import ProcessedCounter, RecordCounter
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.topics import create
 from pipeline.records.encoding import encode
 from pipeline.sources.kuairec import Events
 from pipeline.sources.messages import writer_of

@@ -10,10 +10,10 @@ import structlog
 from confluent_kafka import Consumer, TopicPartition
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
 from pipeline.monitoring.monitor import Monitor
 from pipeline.records.schemas import SchemaUnavailableError

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from pipeline.config.settings import Config
+from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.clients import heartbeat_interval
-from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.worker.partition import Partition
 
 JOIN_TIMEOUT = 5.0

@@ -9,11 +9,11 @@ from typing import Final
 
 import structlog
 
+from pipeline.config.topics import Topics
 from pipeline.errors import RegistryError, SchemaRefusedError
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.output_values import Encoders, register_outputs
 from pipeline.kafka.registry import registry_of
-from pipeline.kafka.topics import Topics
 
 FIRST_PAUSE: Final = 0.5
 """Seconds between the first two attempts."""

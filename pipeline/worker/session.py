@@ -12,11 +12,11 @@ import structlog
 from confluent_kafka import Consumer
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import LARGEST_DEAD_LETTER, topics_of
+from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.clients import DEFAULT_BATCH, group_consumer, transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
-from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.output_values import Encoders
-from pipeline.kafka.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.model.model import Model
 from pipeline.monitoring.monitor import Monitor
 from pipeline.recovery.signature import state_signer

@@ -9,11 +9,11 @@ import structlog
 from confluent_kafka import Consumer, TopicPartition
 
 from pipeline.config.settings import Config, Kafka
+from pipeline.config.topics import topics_of
+from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
-from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
-from pipeline.kafka.topics import topics_of
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Share
 from pipeline.task.inbox import Inbox

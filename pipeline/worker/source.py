@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
-from pipeline.kafka.errors import is_offset_lost, is_partition_end
+from pipeline.kafka.access.errors import is_offset_lost, is_partition_end
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.registry import registry_of
-from pipeline.kafka.topics import topics_of
 from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipeline.config.settings import Config, Kafka
+from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import StateError
 from pipeline.features.live_tables import in_force
+from pipeline.kafka.access.errors import is_partition_end
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
-from pipeline.kafka.errors import is_partition_end
 from pipeline.kafka.liveness import Liveness
-from pipeline.kafka.topics import Topics, table_partition, topics_of
+from pipeline.kafka.topics import table_partition
 from pipeline.records.decoding import RejectedRecord
 from pipeline.task.live_tables import LiveTable, LiveTables
 from pipeline.worker.clock import wall_clock

@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
+from pipeline.config.topics import Topics
 from pipeline.kafka.batch_producer import BatchProducer
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
-from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.texts import key_texts

@@ -22,6 +22,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 
 from pipeline.config.settings import Config, Kafka
+from pipeline.config.topics import topics_of
 from pipeline.errors import AuthorizationError, BrokerError, FencedError
 from pipeline.kafka.access.authorization import (
     denied,
@@ -30,13 +31,13 @@ from pipeline.kafka.access.authorization import (
     rights_of_code,
 )
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.errors import error_class, error_text, is_fenced
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
-from pipeline.kafka.errors import error_class, error_text, is_fenced
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
-from pipeline.kafka.topics import batch_bytes, partition_count, topics_of
+from pipeline.kafka.topics import batch_bytes, partition_count
 from pipeline.model.factory import ModelFactory
 from pipeline.monitoring.monitor import Monitor
 from pipeline.worker.output_schemas import registered_outputs

@@ -10,7 +10,7 @@ import pytest
 from bench.event_chunks import EventChunks
 from bench.memory import Sample, slope
 from bench.waiting_bytes import bytes_of_waiting
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import Events, read_events
 from pipeline.sources.synth.files import write_files

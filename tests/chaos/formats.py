@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pipeline.config.settings import Registry
 from pipeline.config.stream import KUAIREC
+from pipeline.config.topics import Topics
 from pipeline.kafka.registry import registry_of
-from pipeline.kafka.topics import Topics
 from pipeline.records.schemas import WriterSchema
 from tests.chaos.world import Kind
 from tests.support.apicurio import Apicurio, apicurio

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.topics import create
 from tests.chaos.broker import Broker
 from tests.chaos.brokers import Brokers
 from tests.chaos.challengers import SETTINGS as CHALLENGERS

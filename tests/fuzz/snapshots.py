@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 from confluent_kafka import Producer
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics
 from pipeline.features.feature_set import FeatureSet
-from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.records.input_decoders import InputDecoders

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 
 CHECKPOINTS = Topics().checkpoints
 

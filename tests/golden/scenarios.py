@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC
+from pipeline.config.topics import Topics
 from pipeline.kafka.partitioner import partition
-from pipeline.kafka.topics import Topics
 from pipeline.sources.kuairec import read_events, tables_beside
 
 INVENTED_EVENTS: Final = 3_000

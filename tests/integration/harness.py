@@ -20,10 +20,12 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, Topi
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from pipeline.config.settings import Join, Kafka, Learner
+from pipeline.config.topics import Topics
 from pipeline.features.tables import Tables
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
+from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.topics import create
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER

@@ -9,10 +9,11 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import LARGEST_DEAD_LETTER
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.producer import flush
-from pipeline.kafka.topics import LARGEST_DEAD_LETTER, batch_bytes
+from pipeline.kafka.topics import batch_bytes
 from pipeline.recovery.checkpoint_writer import CHUNK
 from tests.integration.harness import TIMEOUT, Pipeline, until
 

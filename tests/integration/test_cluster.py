@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourceType
 
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from tests.chaos.network import Network
 from tests.chaos.schedule import BROKERS, NETWORK_FAULTS, Fault
 from tests.integration.harness import TIMEOUT, until

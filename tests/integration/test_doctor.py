@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics
 from tests.integration.harness import FORKS, TIMEOUT
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.kafka.topics import topics_of
+from pipeline.config.topics import topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.sources.rows import read_rows
 from pipeline.tools.evaluate.table_run import batches

@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from pipeline.config.settings import Config
+from pipeline.kafka.access.errors import COORDINATOR_ERRORS, retry
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
-from pipeline.kafka.errors import COORDINATOR_ERRORS, retry
 from pipeline.kafka.producer import flush
 from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 from tests.support.cluster import Cluster, running_cluster

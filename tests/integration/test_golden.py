@@ -14,8 +14,9 @@ import pytest
 
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.topics import create
 from tests.golden import scenarios
 from tests.golden.__main__ import FILE, KUAIREC
 from tests.golden.scenarios import Scenario

@@ -11,8 +11,9 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.config.settings import Config, Kafka
+from pipeline.config.topics import topics_of
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import create, topics_of
+from pipeline.kafka.topics import create
 from tests.integration.harness import Message, Pipeline, invented_events, until
 
 ADAPTIVE = {"FORKS_LABELS__POLICY": "adaptive", "FORKS_LABELS__RATE": "0.3"}

@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.loader import load
+from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import create, topics_of
+from pipeline.kafka.topics import create
 from pipeline.records.encoding import encode
 from pipeline.records.names import EXCEPTION_HEADER, TOPIC_HEADER
 from pipeline.tools.inspect.reading import read

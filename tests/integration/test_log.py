@@ -9,12 +9,13 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics, create, table_partition
+from pipeline.kafka.topics import create, table_partition
 from pipeline.recovery.table_rows import replay
 from tests.integration.harness import TIMEOUT, settled, until
 from tests.support.live_tables import FEATURES, STREAM

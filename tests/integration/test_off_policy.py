@@ -16,8 +16,8 @@ from forks.client import Client, Scores
 from pipeline.cli import app
 from pipeline.config.loader import load
 from pipeline.config.stream import CARRIED
+from pipeline.config.topics import topics_of
 from pipeline.errors import ConfigError
-from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.tools.audit.scores import CHOICES_CHECKED
 from tests.integration.followers import follower

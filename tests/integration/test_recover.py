@@ -16,7 +16,7 @@ from pipeline.cli import app
 from pipeline.config.settings import Config, Join, Sharing
 from pipeline.errors import ForksError, StateError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import client_settings
+from pipeline.kafka.access.new_client import client_settings
 from pipeline.task.state import State
 from pipeline.tools.checkpoint import Group
 from pipeline.tools.checkpoint.recovering import derive

@@ -19,10 +19,12 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import BrokerError, DataError, StateError, TopicError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import client_settings, groupless_consumer
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.access.new_client import client_settings
+from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.topics import create
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.replay import Replay

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import BrokerError, TopicError
-from pipeline.kafka.topics import Topics
 from pipeline.tools.report import summarize
 from tests.integration.harness import Message, Pipeline, invented_events
 from tests.support.forked import run_command

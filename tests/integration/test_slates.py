@@ -13,7 +13,7 @@ import polars as pl
 
 from forks.client import Client
 from pipeline.config.loader import load
-from pipeline.kafka.topics import topics_of
+from pipeline.config.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.names import MESSAGE_HEADER
 from tests.integration.followers import follower

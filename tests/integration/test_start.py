@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from pipeline.config.settings import Config, Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import Topics
 from pipeline.worker.worker import Worker
 from tests.integration.harness import TIMEOUT, Message, Pipeline, interactions_of, invented_events
 from tests.support.forked import run_command

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.kafka.topics import topics_of
+from pipeline.config.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.names import EXCEPTION_HEADER, MESSAGE_HEADER
 from tests.integration.harness import TIMEOUT, Message, Pipeline, Written, until

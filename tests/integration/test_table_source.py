@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.config.settings import Config, Join, Worker
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 from pipeline.task.live_tables import LiveTable, LiveTables
 from pipeline.worker.table_source import PREFETCH, TableSource
 from tests.integration.harness import Follower, Message, Pipeline, until

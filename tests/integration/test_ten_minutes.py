@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.kafka.topics import topics_of
+from pipeline.config.topics import topics_of
 from tests.integration.harness import Pipeline
 from tests.integration.test_stream import command
 

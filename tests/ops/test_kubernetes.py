@@ -27,7 +27,7 @@ from ops.monitoring.files import FOLDER
 from pipeline.cli import app
 from pipeline.config.loader import load
 from pipeline.config.settings import Config, host_and_port
-from pipeline.kafka.topics import topics_of
+from pipeline.config.topics import topics_of
 from pipeline.serving.application import SCORE
 from pipeline.tools.demo import STOP_TIMEOUT
 from tests.support.go_modules import module_folder, needs_go

@@ -17,12 +17,12 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.kafka.access.authorization import OPERATIONS, RESOURCE_TYPES, grant
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from pipeline.kafka.access.rights import Resource, Right, Role, rights
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from pipeline.kafka.committed import committed_offsets
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import KuaiRecInteraction
 from tests.integration.followers import answers

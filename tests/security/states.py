@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.config.topics import Topics
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from pipeline.kafka.committed import metadata
-from pipeline.kafka.topics import Topics
 from pipeline.records.names import state_key
 from tests.integration.harness import TIMEOUT
 from tests.security.refusal import Endpoint, Refusal, refused

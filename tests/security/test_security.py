@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import AuthorizationError, BrokerError, ConfigError, DataError, StateError, TopicError
 from pipeline.kafka.access.rights import Role
 from pipeline.kafka.access.rights import rights as needed_rights
-from pipeline.kafka.topics import Topics, topics_of
 from tests.integration.harness import TIMEOUT
 from tests.security import files, rights, trials
 from tests.security.page import found, written

@@ -14,9 +14,9 @@ import msgspec
 from forks import ForksSettings
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.topics import Topics
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import learner_text

@@ -14,8 +14,8 @@ import msgspec
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.settings import Labels
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.topics import Topics
 from pipeline.features.feature_set import FeatureSet
-from pipeline.kafka.topics import Topics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import challengers_text, learner_text

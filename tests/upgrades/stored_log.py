@@ -22,10 +22,11 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
+from pipeline.kafka.clients import groupless_consumer
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics
 from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 
 FOLDER: Final = Path(__file__).parent

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 
 from pipeline.config.settings import Kafka
 from pipeline.errors import AuthorizationError
+from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.access.rights import Resource, Right, Role, acl_options
-from pipeline.kafka.errors import BROKER_TIMEOUT
 
 RESOURCES: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: Resource.TOPIC,

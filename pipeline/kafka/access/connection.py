@@ -12,9 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from pipeline.config.settings import Kafka
 from pipeline.errors import BrokerError
-from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.access.new_client import client_settings, new_client
 from pipeline.kafka.access.probe import Finding, Step, probe
-from pipeline.kafka.clients import client_settings
 
 CONFIRMATION: Final = 1.5
 """Seconds for which the client tries again after an error, before it is reported."""

@@ -8,9 +8,8 @@ from typing import Any, Final
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
 from pipeline.config.settings import Kafka
-from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.errors import timed_out
+from pipeline.kafka.access.errors import timed_out
+from pipeline.kafka.access.new_client import client_settings, new_client
 
 MARGIN: Final = 60.0
 """Seconds by which the client would wait longer than this module does."""

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException, TopicCollection
 
 from pipeline.kafka.access.authorization import OPERATIONS, is_denied
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.access.rights import Resource, Right
-from pipeline.kafka.errors import BROKER_TIMEOUT
 
 
 def missing_rights(client: Admin, wanted: Iterable[Right]) -> list[Right]:

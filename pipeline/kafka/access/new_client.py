@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from pipeline.config.settings import Kafka
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
 
@@ -25,6 +26,23 @@ errors that are raised or reported anyway, so the level is high."""
 LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL + 1)
 
 Client = TypeVar("Client")
+
+
+def client_settings(kafka: Kafka) -> dict[str, Any]:
+    """Return the settings of every client, with the secrets among them: only to make clients.
+
+    Raises
+    ------
+    ConfigError
+        A setting of `kafka.client` cannot be set there.
+    """
+    client = {name: value.get_secret_value() for name, value in kafka.client.items()}
+    refuse_unusable(client)
+    return {
+        "bootstrap.servers": kafka.bootstrap,
+        "reconnect.backoff.ms": 20,  # a client may also wait half of it before its first connection
+        **client,
+    }
 
 
 def new_client(make: Callable[..., Client], settings: Mapping[str, Any]) -> Client:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Config
-    from pipeline.kafka.topics import Topics
+    from pipeline.config.topics import Topics
 
 
 class Role(StrEnum):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.group import CommittedOffsets, ConsumerGroup
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import topics_of
 from pipeline.kafka.watermarks import Watermarks
 
 PAUSE: Final = 0.05

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pipeline.config.settings import Join as JoinSettings
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import CommittedOffsets
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage

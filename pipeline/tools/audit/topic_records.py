@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage

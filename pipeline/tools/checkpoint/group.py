@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import ConsumerGroup
 from pipeline.kafka.log import LogReader, decode_records, read_until
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome

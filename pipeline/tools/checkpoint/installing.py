@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.config.topics import LARGEST_DEAD_LETTER
 from pipeline.errors import StateError
 from pipeline.kafka.group import GroupTransaction
 from pipeline.kafka.producer import flush
-from pipeline.kafka.topics import LARGEST_DEAD_LETTER
 from pipeline.recovery.checkpoint_writer import (
     input_offsets,
     next_slot,

@@ -16,7 +16,7 @@ from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.restoration import INDEX_INTERVAL
 from pipeline.task.state import CORRECTED, OffsetIndex
 from pipeline.tools.audit.dispositions import OutputIndex, label_key, prediction_key
-from pipeline.tools.rebuild.replay_outcomes import relearn
+from pipeline.tools.relearning import relearn
 
 
 class OutputSummary:

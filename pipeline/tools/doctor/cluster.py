@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.broker_facts import broker_settings, newest_timestamp, topic_settings
-from pipeline.kafka.topics import Topics, check, existing_topics, topics_of
+from pipeline.kafka.topics import check, existing_topics
 from pipeline.recovery.checkpoint_writer import CHUNK
 from pipeline.tools.doctor.check import Check, worst
 

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import DataError
 from pipeline.features.live_tables import Rows
 from pipeline.join.spill import SpilledPredictions
-from pipeline.kafka.topics import topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.records.column_decoder import ColumnDecoder

@@ -12,11 +12,11 @@ import polars as pl
 
 from pipeline.broker.folder_lock import locked
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader, offsets_of
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import topics_of
 from pipeline.kafka.watermarks import Watermarks
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.export.columns import Columns, What

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.kafka.topics import Topics
+    from pipeline.config.topics import Topics
 
 
 class Kind(StrEnum):

@@ -12,7 +12,7 @@ from forks.validation import Predictions, Summary, summarize
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target
 from pipeline.recovery.settings_check import Changes
-from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes
+from pipeline.tools.relearning import SCORED_OUTCOME, ScoredOutcomes
 
 
 class PartitionRebuild(msgspec.Struct, frozen=True):

@@ -12,10 +12,10 @@ import numpy as np
 
 from forks import LossName
 from pipeline.config.settings import Learner
+from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.log import LogReader, decode_predictions, read_until
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import Topics
 from pipeline.model.challengers import parse_learner
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
@@ -29,7 +29,7 @@ from pipeline.task.state import SnapshotReference, State
 from pipeline.tools.checkpoint import Group
 from pipeline.tools.checkpoint.installing import Replacement, install
 from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild, compare
-from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes, relearn
+from pipeline.tools.relearning import SCORED_OUTCOME, ScoredOutcomes, relearn
 
 PROGRESS_EVERY = 1_000
 """Outcomes between two calls of the progress function."""

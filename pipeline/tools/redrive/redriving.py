@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.authorization import denied
 from pipeline.kafka.access.connection import Admin
@@ -20,7 +21,6 @@ from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.partitioner import partition as partition_of
 from pipeline.kafka.redrive import InputMessage, RedriveGroup
-from pipeline.kafka.topics import topics_of
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks
 from pipeline.records.dead_letter import DeadLetterHeaders, is_redriven, read_dead_letter, redriven_headers

@@ -11,10 +11,10 @@ import msgspec
 
 from pipeline.config.settings import Kafka, Registry
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.topics import Topics
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.model.settings_text import target_from

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.kafka.topics import Topics
+from pipeline.config.topics import Topics
 from pipeline.model.snapshot import SnapshotScalars
 from pipeline.records.fields import Count, Id, IdPair, Timestamp
 from pipeline.records.names import ERROR_HEADERS, MAC_HEADER, REDRIVEN_HEADER, snapshot_key, state_key

@@ -16,7 +16,8 @@ from pipeline.config.loader import load
 from pipeline.config.settings import Config, Kafka
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.clients import client_settings, groupless_consumer, transactional_producer
+from pipeline.kafka.access.new_client import client_settings
+from pipeline.kafka.clients import groupless_consumer, transactional_producer
 
 SECRET = "hunter2-hunter3"
 """Contained in every secret that these tests plant."""

@@ -16,8 +16,8 @@ from forks.checks import LARGEST_WEIGHT
 from pipeline.config.loader import load
 from pipeline.config.settings import Config, Features
 from pipeline.config.stream import KUAIREC, RESERVED, LabelDefinition, Stream
+from pipeline.config.topics import topics_of
 from pipeline.errors import ConfigError
-from pipeline.kafka.topics import topics_of
 from pipeline.model.settings_text import features_text
 from pipeline.records.fields import LabelWeight
 from pipeline.records.outputs import Outcome, Prediction

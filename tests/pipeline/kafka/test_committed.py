@@ -7,7 +7,9 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
+from pipeline.kafka.access.errors import COORDINATOR_ERRORS
 from pipeline.kafka.committed import (
     CommittedOffset,
     CommittedPosition,
@@ -15,9 +17,7 @@ from pipeline.kafka.committed import (
     metadata,
     position_of,
 )
-from pipeline.kafka.errors import COORDINATOR_ERRORS
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import Topics
 
 TOPICS = Topics()
 NOTHING = CommittedOffset(None, "")

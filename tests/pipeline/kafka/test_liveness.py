@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 
 from pipeline.kafka import liveness
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from pipeline.kafka.liveness import Liveness
 
 

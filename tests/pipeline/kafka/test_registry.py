@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.config.settings import Registry
+from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
 from pipeline.kafka import registry as module
 from pipeline.kafka.registry import MAX_KEPT, SchemaRegistry, asked, decoders_of, registry_of
-from pipeline.kafka.topics import Topics
 from pipeline.records.schemas import UnknownSchemaError, WriterSchema
 from tests.support.fake_registry import FakeRegistry, fake_registry
 from tests.support.schemas import ORDER, avro, order, order_file, stream_of

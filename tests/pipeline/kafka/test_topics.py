@@ -10,7 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigEntry, ConfigResource
 
 from pipeline.config.settings import Kafka
-from pipeline.kafka import errors, topics
+from pipeline.config.topics import Topics
+from pipeline.kafka import topics
+from pipeline.kafka.access import errors
 from pipeline.kafka.access.connection import Admin
 
 
@@ -84,4 +86,4 @@ def test_batches_fit_into_the_topics_of_outputs(limits: dict[str, int], size: in
         def settings(name: str) -> dict[str, str]:
             return {"max.message.bytes": str(limits.get(name, 4_194_304))}
 
-    assert topics.batch_bytes(cast("Admin", Broker(0)), topics.Topics()) == size
+    assert topics.batch_bytes(cast("Admin", Broker(0)), Topics()) == size

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pipeline.model.score_terms import Term
 from pipeline.monitoring.counts import FAULTS, INPUTS, OUTPUTS, STATUSES, CountFigures
 from pipeline.monitoring.explanations import ExplainedPrediction
-from pipeline.monitoring.figures import WorkerFigures
+from pipeline.monitoring.figures import Sample, WorkerFigures
 from pipeline.monitoring.histogram import HistogramFigures
-from pipeline.monitoring.history import INTERVAL, SAMPLES, History, Sample, sample_of
+from pipeline.monitoring.history import INTERVAL, SAMPLES, History, sample_of
 from pipeline.monitoring.quality import QualityFigures, WindowFigures
 from pipeline.monitoring.readiness import Reason, Vitals
 from pipeline.monitoring.status import HistoryStatus, Status, history_of, quantile, status_of

@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_check import UnusableStateError

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.settings import Config, Worker
+from pipeline.config.topics import Topics
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import RecordQueue

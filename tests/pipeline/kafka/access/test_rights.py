@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.settings import Config
+from pipeline.config.topics import topics_of
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.rights import Resource, Right, Role, acl_options, rights
-from pipeline.kafka.topics import topics_of
 from tests.support.live_tables import STREAM
 
 

@@ -17,8 +17,8 @@ from rich.console import Console
 from safetensors.numpy import load
 
 from pipeline.config.settings import Config
+from pipeline.config.topics import Topics
 from pipeline.errors import StateError
-from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack

@@ -29,7 +29,7 @@ from pipeline.task.state import State
 from pipeline.task.task import Task
 from pipeline.tools.checkpoint import CommittedState, Group
 from pipeline.tools.rebuild import PartitionRebuild, Rebuild, compare, render
-from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes, relearn
+from pipeline.tools.relearning import SCORED_OUTCOME, ScoredOutcomes, relearn
 from tests.support.builders import (
     ALL,
     Inputs,

@@ -12,8 +12,8 @@ import pytest
 from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.target_settings import RegressionSettings
+from pipeline.config.topics import Topics
 from pipeline.kafka.committed import METADATA_PREFIX
-from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack, parse
 from pipeline.records.fields import Count, Id, Timestamp
 from pipeline.records.output_types import OutputTypes
