@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from pipeline.kafka.log import MAX_POLL_RECORDS
+from pipeline.log.reader import MAX_POLL_RECORDS
 from pipeline.model.model import Model
 from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import KUAIREC_TYPES

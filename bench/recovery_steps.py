@@ -13,14 +13,13 @@ from pipeline.config.settings import Config
 from pipeline.config.topics import Topics
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.committed import CommittedPosition, committed_positions
-from pipeline.kafka.log import LogReader, decode_records, offsets_of, read_until
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
 from pipeline.model.warm_up import warm_up
 from pipeline.records.decoding import LABEL_DECODER
-from pipeline.records.outcome_decoder import OutcomeDecoder
-from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.restore import recover
@@ -63,12 +62,13 @@ class Restores:
     def since_snapshot(self) -> tuple[Callable[[], Model], list[bytes]]:
         """Return what makes the model of the snapshot, and the values of the outcomes that it lacks."""
         topics, new_model = self._topics, self.factory.new_model
-        with LogReader(self.config.kafka, 10.0) as log:
-            state = read_state(log, topics, 0, self._start())
+        with LogReader(self.config.kafka, 10.0) as reader:
+            log = PartitionLog(reader, topics, 0)
+            state = read_state(log, self._start())
             if state.snapshot is None:
                 raise SystemExit("the worker wrote no snapshot")
-            data = snapshot_bytes(log, topics, 0, state.snapshot)
-            read = log.read_to_end(topics.outcomes, 0, state.snapshot.outcome_offset)
+            data = snapshot_bytes(log, state.snapshot)
+            read = log.messages(topics.outcomes, state.snapshot.outcome_offset)
             values = [message.value() or b"" for message in read]
 
         def restored() -> Model:
@@ -113,25 +113,26 @@ class Restores:
 
         start = self._start()
         end_step("ask the group")
-        with LogReader(self.config.kafka, 10.0) as log:
-            state = read_state(log, topics, 0, start)
+        with LogReader(self.config.kafka, 10.0) as reader:
+            log = PartitionLog(reader, topics, 0)
+            state = read_state(log, start)
             end_step("connect, read the state record")
-            model, state = read_snapshot(log, topics, state, self.factory.new_model)
+            model, state = read_snapshot(log, state, self.factory.new_model)
             end_step("read the snapshot")
             task = Task.restore(state, model, self.config.join)
             restoration = TaskRestorer(task, state, RecordEncoder().restore)
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-            decoder, read = OutcomeDecoder(KUAIREC_TYPES), log.read(topics.outcomes, 0, begin)
-            for messages in read_until(read, lambda: restoration.remaining_outcomes, log.patience):
-                end_step("read outcomes")
-                outcomes = decoder.decode([message.value() or b"" for message in messages])
-                end_step("decode outcomes")
-                restoration.outcomes(outcomes, offsets_of(messages))
+            lowest = min(state.outcomes_from, model.folded)
+            for outcomes in log.outcomes(begin, first=lowest, stop=state.outcomes):
+                end_step("read and decode outcomes")
+                restoration.outcomes(outcomes)
                 end_step("fold outcomes")
-            end_step("read outcomes")
-            read = log.read(topics.predictions, 0, state.prediction_offset)
-            for messages in read_until(read, lambda: restoration.remaining_predictions, log.patience):
-                restoration.predictions(decode_records(_PREDICTIONS, messages), offsets_of(messages))
+            end_step("read and decode outcomes")
+            waiting = log.predictions(
+                state.prediction_offset, first=state.pending_from, stop=state.predictions
+            )
+            for predictions in waiting:
+                restoration.predictions(predictions)
             restoration.finish()
             end_step("pending predictions")
         end_step("close")

@@ -27,7 +27,7 @@ from bench.waiting_bytes import IN_MEMORY, bytes_in_memory
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.settings import Config
-from pipeline.kafka.log import LogReader
+from pipeline.log.reader import LogReader
 from pipeline.sources.sender import Sender
 
 EVENTS: Final = 11_000_000

@@ -59,7 +59,6 @@ def inspect(
 
     from pipeline.config.loader import load
     from pipeline.config.topics import topics_of
-    from pipeline.kafka.output_values import OutputValues
     from pipeline.kafka.registry import decoders_of
     from pipeline.tools.inspect.objects import as_object
     from pipeline.tools.inspect.reading import read
@@ -73,7 +72,7 @@ def inspect(
     inputs = decoders_of(topics) if what in (Kind.INTERACTIONS, Kind.LABELS) else None
     how = Format.of(settings.stream, settings.features.kind, inputs)
     parse = how.inputs.labels.parse if what is Kind.LABELS else how.inputs.interactions.parse
-    found = read(settings.kafka, topic, begin, partition, follow=follow, values=OutputValues(topics))
+    found = read(settings.kafka, topics, topic, begin, partition, follow=follow)
     messages = islice(found, limit)
     console = Console(soft_wrap=True, highlight=False)
     count = 0

@@ -93,11 +93,13 @@ def check(
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     topics = topics_of(settings)
     interactions, labels = (
-        [RawMessage.of(message) for message in read(settings.kafka, topic, Last(messages))]
+        [RawMessage.of(message) for message in read(settings.kafka, topics, topic, Last(messages))]
         for topic in topics.inputs
     )
     tables = {
-        name: [RawMessage.of(each) for each in read(settings.kafka, topics.table(name), Last(messages))]
+        name: [
+            RawMessage.of(each) for each in read(settings.kafka, topics, topics.table(name), Last(messages))
+        ]
         for name in settings.stream.tables
     }
     latest = int(time.time() * 1000) + settings.join.max_ahead

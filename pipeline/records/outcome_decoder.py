@@ -210,7 +210,7 @@ class OutcomeDecoder:
     """
 
     def __init__(self, types: OutputTypes) -> None:
-        self._types = types
+        self.types = types
         self._scanner = _scanner_of(types)
 
     def decode(self, values: Sequence[bytes]) -> DecodedOutcomes:
@@ -237,9 +237,9 @@ class OutcomeDecoder:
 
     def _records(self, values: Sequence[bytes]) -> DecodedOutcomes:
         """Decode outcomes one by one."""
-        records = list(map(self._types.raw_outcomes.decode, values))
-        features = decode_rows([record.features for record in records], self._types.features)
-        return DecodedOutcomes.of(records, features, self._types.entities)
+        records = list(map(self.types.raw_outcomes.decode, values))
+        features = decode_rows([record.features for record in records], self.types.features)
+        return DecodedOutcomes.of(records, features, self.types.entities)
 
 
 def _with_others(found: DecodedOutcomes, rows: Integers, others: DecodedOutcomes) -> DecodedOutcomes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from itertools import compress, count
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from operator import attrgetter
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
 from pipeline.join.records import Answered, Pending
+from pipeline.log.outputs import OutcomeChunk, PredictionChunk
+from pipeline.log.partition_log import PartitionLog
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Prediction
@@ -24,7 +26,7 @@ INDEX_INTERVAL = 1_000
 
 
 class TaskRestorer:
-    """Reads outcomes, then predictions, each in order; `finish` checks that the whole fits together.
+    """Reads outcomes, then predictions, each in order; `finish` checks that it all adds up.
 
     Parameters
     ----------
@@ -54,8 +56,7 @@ class TaskRestorer:
         self.task = task
         self.state = state
         self._keep_waiting = keep_waiting
-        self._next_outcome: int | None = None
-        self._first_outcome = min(state.outcomes_from, task.model.folded)
+        self._next_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed = SequenceSet()
         join, most = task.join, most_items if task.model.features.item_entities else 1
@@ -63,35 +64,45 @@ class TaskRestorer:
         self.spill_below = max(0, state.predictions - in_memory) if join.spilled is not None else 0
 
     @property
-    def remaining_outcomes(self) -> int:
-        """Number of outcomes still to be read."""
-        return self.state.outcomes - self._expected_outcome
-
-    @property
-    def remaining_predictions(self) -> int:
-        """Number of predictions still to be read."""
-        return self.state.predictions - self._next_prediction
-
-    @property
     def left(self) -> int:
         """Number of records still to be read."""
-        return self.remaining_outcomes + self.remaining_predictions
+        state = self.state
+        return state.outcomes - self._next_outcome + state.predictions - self._next_prediction
 
-    def outcomes(self, outcomes: DecodedOutcomes, offsets: Sequence[int]) -> None:
-        """Process the next outcomes of the log: learn those that are not in the snapshot.
+    def read(self, log: PartitionLog) -> Iterator[int]:
+        """Read what the state record counts; yield how many records are left, also while some are waited for.
 
         Parameters
         ----------
-        outcomes, offsets
-            In the order of the log.
+        log
+            The log of the partition.
+
+        Raises
+        ------
+        StateError
+            The log does not fit the state record, or cannot be learned.
         """
+        state = self.state
+        begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
+        for outcomes in log.outcomes(begin, first=self._next_outcome, stop=state.outcomes):
+            self.outcomes(outcomes)
+            yield self.left
+        for predictions in log.predictions(
+            state.prediction_offset,
+            first=state.pending_from,
+            stop=state.predictions,
+            spill_below=self.spill_below,
+        ):
+            self.predictions(predictions)
+            yield self.left
+
+    def outcomes(self, chunk: OutcomeChunk) -> None:
+        """Process the next outcomes of the log: learn those that are not in the snapshot."""
+        outcomes, offsets = chunk
         if not len(outcomes):
             return
         model, state, outbox = self.task.model, self.state, self.task.outbox
-        sequences, first = outcomes.sequences, self._expected_outcome
-        if self._next_outcome is None:
-            first = min(first, sequences[0])
-        self._check_sequences("outcome", sequences, offsets, range(first, state.outcomes))
+        first = outcomes.sequences[0]
         try:
             model.learn_columns(outcomes[model.folded - first :])
         except ValueError as error:
@@ -131,42 +142,22 @@ class TaskRestorer:
             join.remember(event_id, outcome.timestamp, outcome.label_timestamp, outcome.sequence)
             join.note_answer(event_id, Answered.of(outcome))
 
-    def predictions(
-        self,
-        predictions: Sequence[Prediction],
-        offsets: Sequence[int],
-        texts: Sequence[bytes] | None = None,
-    ) -> None:
-        """Process the next predictions of the log: each waits for its label, unless it has an outcome.
-
-        Parameters
-        ----------
-        predictions, offsets
-            In the order of the log. Of a slate, each item is a prediction, with the offset of the slate.
-        texts
-            The text of each prediction; None if none is to be spilled.
-        """
-        state, first = self.state, self._next_prediction
-        sequences = [prediction.sequence for prediction in predictions]
-        needed = next(
-            (row for row, sequence in enumerate(sequences) if sequence >= state.pending_from),
-            len(sequences),
-        )
-        predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
-        texts = None if texts is None else texts[needed:]
-        numbers = [prediction.number for prediction in predictions]
-        if self.task.model.features.item_entities:  # one of each slate
-            records = dict(zip(sequences, offsets, strict=True))
-            sequences, offsets = [*records], [*records.values()]
-        self._check_sequences("prediction", sequences, offsets, range(first, state.predictions))
-        self._next_prediction += len(sequences)
-        waits = [number not in self._closed for number in numbers]
+    def predictions(self, chunk: PredictionChunk) -> None:
+        """Process the next predictions of the log: each waits for its label, unless it has an outcome."""
+        needed = bisect_left(chunk.sequences, self.state.pending_from)
+        sequences, offsets = chunk.sequences[needed:], chunk.offsets[needed:]
+        if not sequences:
+            return
+        rows = bisect_left(chunk.predictions, self.state.pending_from, key=attrgetter("sequence"))
+        predictions = chunk.predictions[rows:]
+        self._next_prediction = sequences[-1] + 1
+        waits = [prediction.number not in self._closed for prediction in predictions]
         waiting = list(compress(predictions, waits))
-        if texts is not None:
-            waiting = self._spill(waiting, list(compress(texts, waits)))
+        if self.spill_below:
+            waiting = self._spill(waiting, list(compress(chunk.texts[rows:], waits)))
         self.task.join.open_all([*map(Pending.of, waiting)])
         self._keep_waiting(waiting)
-        _index_offsets(self.task.prediction_offsets, first, offsets)
+        _index_offsets(self.task.prediction_offsets, sequences[0], offsets)
 
     def _spill(self, waiting: list[Prediction], texts: list[bytes]) -> list[Prediction]:
         """Spill the predictions that are to be spilled, and return the others."""
@@ -183,11 +174,7 @@ class TaskRestorer:
         return waiting[number:]
 
     def finish(self) -> Task:
-        """Check that nothing is missing; return the task as it was when the state record was written."""
-        if self.remaining_outcomes:
-            raise self._missing_record("outcome", self._expected_outcome, "at the end")
-        if self.remaining_predictions:
-            raise self._missing_record("prediction", self._next_prediction, "at the end")
+        """Check that it all adds up; return the task as it was when the state record was written."""
         task, state = self.task, self.state
         task.join.forget(task.stream_time)
         pending = task.join.pending_count
@@ -197,30 +184,6 @@ class TaskRestorer:
                 f"{pending} predictions wait for their label where {state.pending} should"
             )
         return task
-
-    @property
-    def _expected_outcome(self) -> int:
-        """The next outcome; before any was read, the latest that the log may begin with."""
-        return self._first_outcome if self._next_outcome is None else self._next_outcome
-
-    def _check_sequences(self, kind: str, sequences: list[int], offsets: Sequence[int], due: range) -> None:
-        """Refuse the first record that is not the next of those that are due."""
-        if sequences == list(due[: len(sequences)]):
-            return
-        for sequence, offset, expected in zip(sequences, offsets, count(due.start)):
-            if not expected <= sequence < due.stop:
-                raise self._uncovered_record(kind, sequence, offset)
-            if sequence > expected:
-                raise self._missing_record(kind, expected, f"before offset {offset}")
-
-    def _missing_record(self, kind: str, sequence: int, where: str) -> StateError:
-        return StateError(f"{kind} {sequence} of partition {self.task.partition} is missing {where}")
-
-    def _uncovered_record(self, kind: str, sequence: int, offset: int) -> StateError:
-        return StateError(
-            f"{kind} {sequence} of partition {self.task.partition} at offset {offset} is not covered by "
-            "the committed state record: something else writes to this topic, or offsets were set back"
-        )
 
 
 def _index_offsets(index: OffsetIndex, first: int, offsets: Sequence[int]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 from pipeline.config.settings import Config
-from pipeline.config.topics import Topics, topics_of
+from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
-from pipeline.kafka.log import LogReader, read_until
 from pipeline.kafka.output_values import OutputValues
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import kind_from, target_from
@@ -26,8 +27,6 @@ from pipeline.recovery.libraries import (
     note_older_snapshot,
     warn_of_other_libraries,
 )
-from pipeline.recovery.outcome_reader import read_outcomes
-from pipeline.recovery.prediction_reader import read_predictions
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
@@ -90,10 +89,11 @@ def recover(
     topics = topics_of(config)
     features = FeatureSet.of(config.stream, kind_from(settings))
     patience = config.worker.transaction_timeout / 1000 + 10.0
-    with LogReader(config.kafka, patience, OutputValues(topics, schemas)) as log:
+    with LogReader(config.kafka, patience, OutputValues(topics, schemas)) as reader:
+        log = PartitionLog(reader, topics, partition)
         if position.state_offset is None:
-            _refuse_existing_outputs(log, topics, partition)
-            tables = yield from restore_tables(log, topics, partition, features.tables, None)
+            _refuse_existing_outputs(log)
+            tables = yield from restore_tables(log, features.tables, None)
             task = Task(
                 partition,
                 new_model(),
@@ -108,14 +108,14 @@ def recover(
             task.libraries = Libraries(dict(libraries_here()))
             yield task
             return
-        state = read_state(log, topics, partition, position, state_signer(config), labels=labels)
+        state = read_state(log, position, state_signer(config), labels=labels)
         refuse_other_settings(state, settings)
         warn_of_other_libraries(state)
         state = note_libraries(state)
         named = state.snapshot
-        model, state = read_snapshot(log, topics, state, new_model)
+        model, state = read_snapshot(log, state, new_model)
         state = note_older_snapshot(state, named)
-        tables = yield from restore_tables(log, topics, partition, features.tables, state)
+        tables = yield from restore_tables(log, features.tables, state)
         task = Task.restore(
             state,
             model,
@@ -128,15 +128,7 @@ def recover(
         )
         restoration = TaskRestorer(task, state, keep_waiting, config.stream.interactions.max_items)
         yield restoration.left
-        begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-        chunks = read_outcomes(log, topics, partition, begin)
-        for outcomes in read_until(chunks, lambda: restoration.remaining_outcomes, patience):
-            restoration.outcomes(*outcomes)
-            yield restoration.left
-        slices = read_predictions(log, topics, partition, state.prediction_offset, restoration.spill_below)
-        for predictions in read_until(slices, lambda: restoration.remaining_predictions, patience):
-            restoration.predictions(*predictions)
-            yield restoration.left
+        yield from restoration.read(log)
         yield restoration.finish()
 
 
@@ -156,13 +148,13 @@ def _sharing_settings(settings: Mapping[str, str], config: Config) -> SharingSet
     )
 
 
-def _refuse_existing_outputs(log: LogReader, topics: Topics, partition: int) -> None:
-    for topic in topics.outputs:
-        if topic == topics.dead_letters:
+def _refuse_existing_outputs(log: PartitionLog) -> None:
+    for topic in log.topics.outputs:
+        if topic == log.topics.dead_letters:
             continue
-        if not log.empty(topic, partition):
+        if not log.empty(topic):
             raise StateError(
-                f"the group has no committed offsets for partition {partition}, but {topic} holds records: "
-                "they belong to another group, or this group's offsets were deleted or have expired. Use the "
-                "group that wrote them, or another kafka.prefix"
+                f"the group has no committed offsets for partition {log.partition}, but {topic} holds "
+                "records: they belong to another group, or this group's offsets were deleted or have "
+                "expired. Use the group that wrote them, or another kafka.prefix"
             )

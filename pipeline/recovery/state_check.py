@@ -14,7 +14,7 @@ import msgspec
 
 from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
-from pipeline.kafka.log import DECODE_ERRORS
+from pipeline.log.decoding import DECODE_ERRORS
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.inputs import Label

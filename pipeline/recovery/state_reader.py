@@ -11,8 +11,8 @@ import structlog
 from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
-from pipeline.kafka.log import LogReader
 from pipeline.kafka.registry import decoders_of
+from pipeline.log.partition_log import PartitionLog
 from pipeline.model.model import Model
 from pipeline.model.snapshot import snapshot_size, unpack
 from pipeline.records.decoding import InputDecoder
@@ -28,9 +28,7 @@ _log = structlog.get_logger()
 
 
 def read_state(
-    log: LogReader,
-    topics: Topics,
-    partition: int,
+    log: PartitionLog,
     position: CommittedPosition,
     signer: StateSigner | None = None,
     *,
@@ -41,11 +39,7 @@ def read_state(
     Parameters
     ----------
     log
-        Reads it.
-    topics
-        The names of the topics.
-    partition
-        The partition's number.
+        The log of the partition.
     position
         What the group has committed for it.
     signer
@@ -66,8 +60,9 @@ def read_state(
         It is missing, of another version, of other offsets, not of a worker or not signed as it should be.
     """
     assert position.state_offset is not None
+    topics, partition = log.topics, log.partition
     try:
-        message = log.at(topics.checkpoints, partition, position.state_offset)
+        message = log.at(topics.checkpoints, position.state_offset)
     except StateError as error:
         raise UnusableStateError(
             f"the state record of partition {partition} is lost: {error}, which the group's offsets name. "
@@ -91,7 +86,18 @@ def state_of(
     signer: StateSigner | None,
     labels: InputDecoder[Label] | None = None,
 ) -> State:
-    """Return the state record of a message of a partition; the parameters are those of `read_state`.
+    """Return the state record of a message of a partition.
+
+    Parameters
+    ----------
+    message
+        The message.
+    topics
+        The names of the topics.
+    partition
+        The partition's number.
+    signer, labels
+        As in `read_state`.
 
     Raises
     ------
@@ -110,17 +116,13 @@ def state_of(
     return decode_state(value, origin)
 
 
-def read_snapshot(
-    log: LogReader, topics: Topics, state: State, new_model: Callable[[], Model]
-) -> tuple[Model, State]:
+def read_snapshot(log: PartitionLog, state: State, new_model: Callable[[], Model]) -> tuple[Model, State]:
     """Restore the model of the latest usable snapshot.
 
     Parameters
     ----------
     log
-        Reads the snapshots.
-    topics
-        The names of the topics.
+        The log of the partition.
     state
         The state record, which names its last snapshots.
     new_model
@@ -137,7 +139,7 @@ def read_snapshot(
     while references:
         model, reference = new_model(), references.pop(0)
         try:
-            _restore(log, topics, state.partition, reference, model)
+            _restore(log, reference, model)
         except StateError as error:
             instead = "trying the one before it" if references else "learning all outcomes again instead"
             _log.warning(
@@ -152,33 +154,21 @@ def read_snapshot(
     return new_model(), msgspec.structs.replace(state, snapshot=None, previous=None)
 
 
-def _restore(
-    log: LogReader, topics: Topics, partition: int, reference: SnapshotReference, model: Model
-) -> None:
-    unpack(snapshot_bytes(log, topics, partition, reference, model), model)
+def _restore(log: PartitionLog, reference: SnapshotReference, model: Model) -> None:
+    unpack(snapshot_bytes(log, reference, model), model)
     if model.folded != reference.folded:
         raise StateError(
             f"it has learned {model.folded} outcomes, where the state record names {reference.folded}"
         )
 
 
-def snapshot_bytes(
-    log: LogReader,
-    topics: Topics,
-    partition: int,
-    reference: SnapshotReference,
-    model: Model | None = None,
-) -> bytes:
+def snapshot_bytes(log: PartitionLog, reference: SnapshotReference, model: Model | None = None) -> bytes:
     """Read the bytes of a snapshot.
 
     Parameters
     ----------
     log
-        Reads the chunks.
-    topics
-        The names of the topics.
-    partition
-        The partition's number.
+        The log of the partition.
     reference
         Names the chunks.
     model
@@ -196,8 +186,8 @@ def snapshot_bytes(
     """
     chunks: list[bytes] = []
     for number, offset in enumerate(reference.chunks):
-        key = snapshot_key(partition, reference.slot, number)
-        chunks.append(_chunk(log.at(topics.checkpoints, partition, offset), key))
+        key = snapshot_key(log.partition, reference.slot, number)
+        chunks.append(_chunk(log.at(log.topics.checkpoints, offset), key))
         if model is not None and number == 0:
             size = snapshot_size(chunks[0], model)
             if not (len(reference.chunks) - 1) * len(chunks[0]) < size <= len(reference.chunks) * MAX_CHUNK:

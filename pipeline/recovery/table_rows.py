@@ -6,11 +6,10 @@ from collections.abc import Generator, Iterable, Sequence
 
 import structlog
 
-from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows, TableFeatures
 from pipeline.kafka.access.errors import timed_out
-from pipeline.kafka.log import LogReader, read_until
+from pipeline.log.partition_log import PartitionLog
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.inputs import KafkaMessage
 from pipeline.task.live_tables import LiveTable
@@ -20,18 +19,14 @@ _log = structlog.get_logger()
 
 
 def restore_tables(
-    log: LogReader, topics: Topics, partition: int, features: Sequence[TableFeatures], state: State | None
+    log: PartitionLog, features: Sequence[TableFeatures], state: State | None
 ) -> Generator[int, None, list[LiveTable]]:
     """Build the tables of a partition as they were when a state record was written.
 
     Parameters
     ----------
     log
-        Reads their topics.
-    topics
-        The names of the topics.
-    partition
-        The number of the partition.
+        The log of the partition.
     features
         What the stream's definition says of its tables.
     state
@@ -57,14 +52,14 @@ def restore_tables(
     saved = {} if state is None else state.tables or {}
     tables = []
     for each in features:
-        topic, found, rows = topics.table(each.name), saved.get(each.name), Rows(each)
-        number = log.table_partition(topic, partition)
+        topic, found, rows = log.topics.table(each.name), saved.get(each.name), Rows(each)
+        number, partition = log.table_partition(topic), log.partition
         if state is not None and found is None:
             raise StateError(f"the state record of partition {partition} does not name the table {each.name}")
         if found is None:
             tables.append(LiveTable(rows, reports=number == partition))
             continue
-        log.refuse_end_before(topic, number, found.offset)
+        log.refuse_end_before(topic, found.offset, number)
         yield from replay(log, topic, number, rows, found.offset)
         table = LiveTable(rows, found.offset, reports=number == partition)
         table.lost_versions = int(_differs(table, found, topic, partition))
@@ -72,15 +67,15 @@ def restore_tables(
     return tables
 
 
-def replay(log: LogReader, topic: str, number: int, rows: Rows, end: int) -> Generator[int]:
-    """Apply the records below an offset, of which compaction may have taken away any.
+def replay(log: PartitionLog, topic: str, number: int, rows: Rows, end: int) -> Generator[int]:
+    """Apply the records below an offset.
 
     Parameters
     ----------
     log
-        Reads the topic.
+        The log of the partition.
     topic, number
-        The topic and the partition.
+        The topic of the table, and the partition that is read.
     rows
         The rows, of which there are none yet.
     end
@@ -96,19 +91,12 @@ def replay(log: LogReader, topic: str, number: int, rows: Rows, end: int) -> Gen
     KafkaException
         The topic cannot be read that far for now.
     """
-    read = 0
-
-    def left() -> int:
-        return end - max(read, log.end)
-
-    for messages in read_until(log.read(topic, number), left, log.patience):
-        if messages:
-            replay_rows(rows, messages, end)
-            read = (messages[-1].offset() or 0) + 1
-        if left() <= 0:
-            return
-        yield left()
-    if left() > 0:
+    left = end
+    for messages, left in log.table_below(topic, number, end):
+        replay_rows(rows, messages, end)
+        if left > 0:
+            yield left
+    if left > 0:
         raise timed_out(f"{topic} cannot be read up to offset {end} of partition {number}")
 
 

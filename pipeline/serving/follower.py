@@ -26,11 +26,14 @@ from pipeline.kafka.clients import groupless_consumer, log_client_error, raise_u
 from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.liveness import Liveness
-from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
 from pipeline.kafka.offsets import PartitionId, last_stable_offsets
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.partitioner import partition as partition_of_key
 from pipeline.kafka.topics import partition_count
+from pipeline.log.decoding import DECODE_ERRORS, decode_records, offsets_of
+from pipeline.log.outputs import OutcomeChunk
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.records import outcome_decoder
@@ -39,7 +42,6 @@ from pipeline.records.inputs import Interaction
 from pipeline.records.names import state_key
 from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
-from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import state_of
 from pipeline.serving.answers import FollowerFigures, PartitionNotReadyError, Scores
@@ -164,7 +166,7 @@ class Follower:
         count = partition_count(admin, self._topics)
         self._partitions = [FollowedPartition(number) for number in range(count)]
         self._outcomes = [PartitionId(self._topics.outcomes, number) for number in range(count)]
-        self._restorer = ModelRestorer(self._factory, self._topics, count, self._signer, self._follow_tables)
+        self._restorer = ModelRestorer(self._factory, count, self._signer, self._follow_tables)
         self._update_figures()
         sys.setswitchinterval(SWITCH_INTERVAL)
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
@@ -334,7 +336,7 @@ class Follower:
         if each is None:
             return False
         if each.restore_from is not None:
-            steps = self._restorer.resume(self._log_reader, each.restore_from)
+            steps = self._restorer.resume(self._log_of(each), each.restore_from)
         else:
             steps = self._steps_from_committed(each)
         self._restoring = each, steps
@@ -344,7 +346,10 @@ class Follower:
         """Restore from what the group has committed by now; see `ModelRestorer.begin`."""
         position = committed_positions(self._group, self._topics, [each.number])[each.number]
         each.next_state = 0 if position.state_offset is None else position.state_offset + 1
-        yield from self._restorer.begin(self._log_reader, each.number, position)
+        yield from self._restorer.begin(self._log_of(each), position)
+
+    def _log_of(self, each: FollowedPartition) -> PartitionLog:
+        return PartitionLog(self._log_reader, self._topics, each.number)
 
     def _end_restoration(self, each: FollowedPartition, restored: Restored, begin: int) -> None:
         each.restored(restored, begin)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pipeline.errors import StateError
+from pipeline.log.outputs import OutcomeChunk
 from pipeline.records.inputs import Interaction
 from pipeline.recovery.libraries import arithmetic_of
-from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving.answers import PartitionFigures, PartitionNotReadyError, Scores
 from pipeline.serving.served_model import ServedModel
 from pipeline.task.state import State

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pipeline.config.topics import Topics
 from pipeline.kafka.committed import CommittedPosition
-from pipeline.kafka.log import LogReader
+from pipeline.log.partition_log import PartitionLog
 from pipeline.model.factory import ModelFactory
 from pipeline.recovery.libraries import arithmetic_of
 from pipeline.recovery.settings_check import refuse_other_settings
@@ -26,8 +25,6 @@ class ModelRestorer:
     factory
         Makes models. Its tables and limits are those of the workers; learner, challengers, kind of features
         and target follow the state records.
-    topics
-        Names of the topics.
     partitions
         Number of partitions of each topic.
     signer
@@ -39,21 +36,17 @@ class ModelRestorer:
     def __init__(
         self,
         factory: ModelFactory,
-        topics: Topics,
         partitions: int,
         signer: StateSigner | None,
         follow_tables: Callable[[ServedModel], TableFollower],
     ) -> None:
         self._factory = factory
-        self._topics = topics
         self._partitions = partitions
         self._signer = signer
         self._follow_tables = follow_tables
         self._warm = [factory.settings(partitions)]
 
-    def begin(
-        self, log: LogReader, partition: int, position: CommittedPosition
-    ) -> Iterator[int | tuple[Restored, int]]:
+    def begin(self, log: PartitionLog, position: CommittedPosition) -> Iterator[int | tuple[Restored, int]]:
         """Restore from what the group has committed: see `resume`.
 
         A group that has committed nothing has a model that has learned nothing.
@@ -61,20 +54,18 @@ class ModelRestorer:
         Parameters
         ----------
         log
-            Reads the topics.
-        partition
-            Number of the partition.
+            The log of the partition.
         position
             What the group has committed for it.
         """
         if position.state_offset is not None:
-            state = read_state(log, self._topics, partition, position, self._signer)
+            state = read_state(log, position, self._signer)
             yield from self.resume(log, state)
             return
         factory, model = self._factory, self._factory.new_model()
-        tables = yield from restore_tables(log, self._topics, partition, factory.features.tables, None)
+        tables = yield from restore_tables(log, factory.features.tables, None)
         served = ServedModel(
-            partition,
+            log.partition,
             model,
             factory.settings(self._partitions),
             0,
@@ -83,13 +74,13 @@ class ModelRestorer:
         )
         yield Restored(served, None, self._follow_tables(served)), 0
 
-    def resume(self, log: LogReader, state: State) -> Iterator[int | tuple[Restored, int]]:
+    def resume(self, log: PartitionLog, state: State) -> Iterator[int | tuple[Restored, int]]:
         """Restore from a state record: the snapshot that it names, and the live tables as it says.
 
         Parameters
         ----------
         log
-            Reads the topics.
+            The log of the partition.
         state
             The state record.
 
@@ -109,8 +100,8 @@ class ModelRestorer:
         factory = self._factory.with_saved_settings(state.settings)
         refuse_other_settings(state, factory.settings(self._partitions))
         self._warm_up(factory)
-        model, state = read_snapshot(log, self._topics, state, factory.new_model)
-        tables = yield from restore_tables(log, self._topics, state.partition, factory.features.tables, state)
+        model, state = read_snapshot(log, state, factory.new_model)
+        tables = yield from restore_tables(log, factory.features.tables, state)
         served = ServedModel(
             state.partition,
             model,

@@ -27,8 +27,8 @@ from pipeline.config.stream_features import TimeFeature
 from pipeline.config.topics import Topics
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.follow import ProcessedCounter, RecordCounter
 from pipeline.kafka.topics import create
+from pipeline.log.live import ProcessedCounter, RecordCounter
 from pipeline.records.encoding import encode
 from pipeline.sources.kuairec import Events
 from pipeline.sources.messages import writer_of

@@ -13,7 +13,7 @@ from pipeline.config.topics import topics_of
 from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
-from pipeline.kafka.log import decode_record
+from pipeline.log.decoding import decode_record
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Share
 from pipeline.task.inbox import Inbox

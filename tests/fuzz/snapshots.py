@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
-from pipeline.config.topics import Topics
 from pipeline.errors import StateError
-from pipeline.kafka.log import LogReader
 from pipeline.model.model import Model
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
@@ -25,7 +23,7 @@ from pipeline.task.state import SnapshotReference
 from tests.fuzz.mutations import mutated_bytes, mutated_json, nested_deeply
 from tests.fuzz.state import LOG, outcomes_of
 from tests.support.builders import CHALLENGERS, new_model
-from tests.support.chunks import FakeLog
+from tests.support.memory_log import snapshot_log
 
 Tensors = dict[str, NDArray[Any]]
 NO_CHALLENGERS: Final[Mapping[str, ChallengerSettings]] = MappingProxyType({})
@@ -60,9 +58,9 @@ EVENTS: Final = outcomes_of(LOG)[:12]
 def restore(data: bytes, subject: Subject) -> str:
     """Restore a model from a snapshot as a worker would, and use it; return what came of it."""
     reference = SnapshotReference([0], sha256(data).hexdigest(), 0, 0, 0)
-    log, model = cast(LogReader, FakeLog({0: data})), subject.new_model()
+    log, model = snapshot_log({0: data}), subject.new_model()
     try:
-        unpack(snapshot_bytes(log, Topics(), 0, reference, model), model)
+        unpack(snapshot_bytes(log, reference, model), model)
     except StateError:
         return "refused"
     first = model.folded

@@ -24,8 +24,8 @@ EVENTS = 600
 PROGRAM = """
 from pipeline.tools.export import exporting
 exporting.RECORDS = 1
-from pipeline.kafka import log
-log.MAX_POLL_RECORDS = 10
+from pipeline.log import reader
+reader.MAX_POLL_RECORDS = 10
 from pipeline.cli import main
 main()
 """

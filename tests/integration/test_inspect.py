@@ -36,7 +36,7 @@ def objects(lines: str) -> list[dict[str, Any]]:
 def offsets(
     pipeline: Pipeline, start: str, partition: int | None = None
 ) -> list[tuple[int | None, int | None]]:
-    messages = read(pipeline.kafka, pipeline.topics.outcomes, parse_start(start), partition)
+    messages = read(pipeline.kafka, pipeline.topics, pipeline.topics.outcomes, parse_start(start), partition)
     return [(message.partition(), message.offset()) for message in messages]
 
 
@@ -175,4 +175,4 @@ def test_what_is_not_there_is_named(bootstrap: str, topic_prefix: str, tmp_path:
     with pytest.raises(ConfigError, match="outcomes has partitions 0 to 1"):
         offsets(pipeline, "-1", partition=2)
     with pytest.raises(TopicError, match="no topic missing at"):
-        list(read(pipeline.kafka, "missing", parse_start("-1")))
+        list(read(pipeline.kafka, pipeline.topics, "missing", parse_start("-1")))

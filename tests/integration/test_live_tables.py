@@ -241,7 +241,7 @@ def test_a_file_fills_a_table(bootstrap: str, topic_prefix: str, tmp_path: Path)
     text = command(pipeline, "stream", "load", "places", str(file), exit_code=1)
     assert "sent       1" in text
     assert "skipped    1 invalid" in text
-    [record] = read(pipeline.kafka, f"{topic_prefix}in-places", Last(10))
+    [record] = read(pipeline.kafka, pipeline.topics, f"{topic_prefix}in-places", Last(10))
     assert (record.key(), record.timestamp()[1]) == (b"7", BEGIN)
     assert json.loads(record.value() or b"") == {
         "id": 7,

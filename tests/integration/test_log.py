@@ -14,8 +14,9 @@ from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
-from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import create, table_partition
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.recovery.table_rows import replay
 from tests.integration.harness import TIMEOUT, settled, until
 from tests.support.live_tables import FEATURES, STREAM
@@ -93,14 +94,14 @@ def test_a_table_is_restored_as_far_as_it_was_applied_though_it_seems_to_end_bef
     write(producer, topic, [b'{"speed":1.0}'])
     producer.commit_transaction(TIMEOUT)
     write(producer, topic, [b'{"speed":2.0}'])
-    with LogReader(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=TIMEOUT) as log:
-        rows = Rows(features)
+    with LogReader(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=TIMEOUT) as reader:
+        log, rows = PartitionLog(reader, topics, 0), Rows(features)
         restoring = replay(log, topic, 0, rows, 3)  # offset 1 has the marker of a transaction
-        assert next(left for left in restoring if log.end >= 0) == 1
+        assert next(left for left in restoring if reader.end >= 0) == 1
         producer.commit_transaction(TIMEOUT)
         assert set(restoring) <= {1}
         assert rows.of("key") == array("d", [1.0, 2.0]).tobytes()
-        log.patience = 0.0
+        reader.patience = 0.0
         with pytest.raises(KafkaException, match=f"{topic} cannot be read up to offset 9 of partition 0"):
             list(replay(log, topic, 0, Rows(features), 9))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import count
-from typing import TypeAlias, cast
 
 import msgspec
 
@@ -16,18 +14,15 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.topics import Topics
 from pipeline.join.spill import SpilledPredictions
-from pipeline.kafka.log import LogReader
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import learner_text
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.recovery.checkpoint_writer import next_slot
-from pipeline.recovery.prediction_reader import decode_predictions, expand_slates
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
@@ -37,10 +32,7 @@ from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
-from tests.support.chunks import FakeLog
-
-Slot: TypeAlias = tuple[int, bytes]
-"""Offset and value."""
+from tests.support.memory_log import Slot, memory_log, output_messages, snapshot_messages
 
 
 @dataclass
@@ -124,10 +116,14 @@ class OutputLog:
     def restore(self, settings: JoinSettings | None = None) -> Task:
         """Restore the task as it was at the last commit, from what was written."""
         assert self.state is not None
-        chunks = cast(LogReader, FakeLog(dict(enumerate(self.snapshots))))
-        new_model = partial(model_under, self.settings, self.stream)
-        model, state = read_snapshot(chunks, Topics(), self.state, new_model)
-        lowest = state.snapshot.outcome_offset if state.snapshot else 0
+        topics = Topics(stream=self.stream)
+        messages = {
+            topics.checkpoints: snapshot_messages(dict(enumerate(self.snapshots))),
+            topics.predictions: output_messages(self.predictions),
+            topics.outcomes: output_messages(self.outcomes),
+        }
+        log = memory_log(messages, topics)
+        model, state = read_snapshot(log, self.state, partial(model_under, self.settings, self.stream))
         task = Task.restore(
             copied(state),
             model,
@@ -140,16 +136,8 @@ class OutputLog:
         self.encoder = RecordEncoder(self.types)
         most_items = self.stream.interactions.max_items
         restoration = TaskRestorer(task, state, self.encoder.restore, most_items)
-        for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
-            restoration.outcomes(OutcomeDecoder(self.types).decode(values), offsets)
-        for offsets, values in slices(self.predictions, state.prediction_offset):
-            if (slates := self.types.slates) is not None:
-                restoration.predictions(
-                    *expand_slates(list(map(slates.decoder.decode, values)), offsets, slates)
-                )
-                continue
-            predictions = decode_predictions(values, self.types, restoration.spill_below)
-            restoration.predictions(predictions, offsets, values)
+        for _ in restoration.read(log):
+            pass
         return restoration.finish()
 
     @property
@@ -173,16 +161,6 @@ class OutputLog:
 def copied(state: State) -> State:
     """Return a copy that shares no position with the original: tasks move theirs."""
     return msgspec.json.decode(encode(state), type=State)
-
-
-def slices(topic: list[Slot], start: int) -> Iterator[tuple[list[int], list[bytes]]]:
-    """Offsets and values from an offset on, a few at a time: none, then one, then two, and so on."""
-    slots = [slot for slot in topic if slot[0] >= start]
-    for length in count():
-        if length and not slots:
-            return
-        yield [offset for offset, _ in slots[:length]], [value for _, value in slots[:length]]
-        del slots[:length]
 
 
 def _append(topic: list[Slot], values: Sequence[bytes]) -> int | None:

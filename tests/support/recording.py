@@ -45,7 +45,8 @@ from tests.support.builders import (
     new_task,
 )
 from tests.support.consumer import REST, Delivery, Step
-from tests.support.output_log import OutputLog, Slot
+from tests.support.memory_log import Slot
+from tests.support.output_log import OutputLog
 from tests.support.streams import Impatient
 
 AnyOutput: TypeAlias = Prediction | Outcome | LabelRequest

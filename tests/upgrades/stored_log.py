@@ -26,7 +26,7 @@ from pipeline.config.topics import Topics
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.log import LogReader
+from pipeline.log.reader import LogReader
 from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 
 FOLDER: Final = Path(__file__).parent

@@ -11,7 +11,7 @@ from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.group import CommittedOffsets, ConsumerGroup
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.watermarks import Watermarks
+from pipeline.log.ranges import Watermarks
 
 PAUSE: Final = 0.05
 """Seconds between two checks for open transactions."""

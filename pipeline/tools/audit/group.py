@@ -11,8 +11,8 @@ import msgspec
 from pipeline.config.settings import Config
 from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import StateError
-from pipeline.kafka.log import LogReader
-from pipeline.kafka.output_values import OutputValues
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
@@ -109,13 +109,12 @@ def run_audit(
     index = None if scores is None else ScoreIndex(scores, view.partitions)
     factory, meter, topics = ModelFactory(config), Meter(progress), topics_of(config)
     settings, signer = factory.settings(view.partitions), state_signer(config)
-    checkpoints, values = [], OutputValues(topics)
-    with LogReader(config.kafka) as log:
+    checkpoints = []
+    with LogReader(config.kafka) as single:
         for partition in range(view.partitions):
-            reader, result = Reader(config.kafka, view, partition, meter, values), AuditResult(partition)
-            checkpoint = read_checkpoint(
-                log, reader, topics, view.committed[partition], result, signer=signer
-            )
+            reader, result = Reader(config.kafka, topics, view, partition, meter), AuditResult(partition)
+            log = PartitionLog(single, topics, partition)
+            checkpoint = read_checkpoint(log, reader, view.committed[partition], result, signer=signer)
             if checkpoint is not None:
                 refuse_other_settings(checkpoint.state, settings)
             checkpoints.append((reader, result, checkpoint))

@@ -10,10 +10,11 @@ from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import CommittedOffsets
-from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.types import ConsumerRecord
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.signature import StateSigner
@@ -44,9 +45,8 @@ class CommittedCheckpoint(NamedTuple):
 
 
 def read_checkpoint(
-    log: LogReader,
+    log: PartitionLog,
     reader: Reader,
-    topics: Topics,
     committed: CommittedOffsets,
     result: AuditResult,
     *,
@@ -57,11 +57,9 @@ def read_checkpoint(
     Parameters
     ----------
     log
-        Reader of single records.
+        The log of the partition, from which single records are read.
     reader
-        Reader of the partition.
-    topics
-        Names of the topics.
+        Reader of whole topics of the partition.
     committed
         Committed offsets of the group, by input topic.
     result
@@ -74,20 +72,21 @@ def read_checkpoint(
     CommittedCheckpoint or None
         None if nothing was committed, or if no worker committed it.
     """
+    topics = log.topics
     try:
         position = position_of(
-            reader.partition, committed, topics, lambda partition: reader.log_start_offset(partition.topic)
+            log.partition, committed, topics, lambda partition: reader.log_start_offset(partition.topic)
         )
         if position.state_offset is None:
             _check_no_outputs(reader, topics, result)
             return None
-        state = read_state(log, topics, reader.partition, position, signer)
+        state = read_state(log, position, signer)
     except StateError as error:
         expected = "offsets and a state record that a worker committed together"
         result.add_difference(topics.checkpoints, None, expected, str(error))
         return None
-    _check_no_later_records(log, reader, topics, position.state_offset, result)
-    return CommittedCheckpoint(position.state_offset, state, _snapshot(log, reader, topics, state, result))
+    _check_no_later_records(log, reader, position.state_offset, result)
+    return CommittedCheckpoint(position.state_offset, state, _snapshot(log, state, result))
 
 
 def _check_no_outputs(reader: Reader, topics: Topics, result: AuditResult) -> None:
@@ -101,28 +100,24 @@ def _check_no_outputs(reader: Reader, topics: Topics, result: AuditResult) -> No
 
 
 def _check_no_later_records(
-    log: LogReader, reader: Reader, topics: Topics, state_offset: int, result: AuditResult
+    log: PartitionLog, reader: Reader, state_offset: int, result: AuditResult
 ) -> None:
     """Check that the checkpoints topic ends with the state record, the last record of a transaction."""
-    topic = topics.checkpoints
-    for message in log.read_to_end(topic, reader.partition, state_offset + 1):
-        if (message.offset() or 0) >= reader.stable_offset(topic):
-            return
+    topic = log.topics.checkpoints
+    for message in log.messages(topic, state_offset + 1, reader.stable_offset(topic)):
         expected = f"nothing after the state record that is committed, at {state_offset}"
         result.add_difference(topic, message.offset(), expected, f"key {message.key()!r}")
 
 
-def _snapshot(
-    log: LogReader, reader: Reader, topics: Topics, state: State, result: AuditResult
-) -> bytes | None:
+def _snapshot(log: PartitionLog, state: State, result: AuditResult) -> bytes | None:
     if state.snapshot is None:
         return None
     result.checked["snapshots read, with their SHA-256"] += 1
     try:
-        return snapshot_bytes(log, topics, reader.partition, state.snapshot)
+        return snapshot_bytes(log, state.snapshot)
     except StateError as error:
         expected = f"a snapshot with SHA-256 {state.snapshot.sha256}"
-        result.add_difference(topics.checkpoints, state.snapshot.chunks[0], expected, str(error))
+        result.add_difference(log.topics.checkpoints, state.snapshot.chunks[0], expected, str(error))
         return None
 
 
@@ -159,18 +154,19 @@ class Reader:
     ----------
     kafka
         Connection of the topics.
+    topics
+        Names of the topics.
     view
         Offsets to read.
     partition
         Number of the partition.
     meter
         Counter of the records.
-    values
-        Makes JSON of values of outputs that are not.
     """
 
-    def __init__(self, kafka: Kafka, view: View, partition: int, meter: Meter, values: OutputValues) -> None:
-        self._values = values
+    def __init__(self, kafka: Kafka, topics: Topics, view: View, partition: int, meter: Meter) -> None:
+        self._values = OutputValues(topics)
+        self._topics = topics
         self.partition = partition
         self._kafka = kafka
         self._view = view
@@ -212,9 +208,8 @@ class Reader:
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
             return
-        with LogReader(self._kafka, values=self._values) as log:
-            for message in log.read_to_end(*partition):
-                if (message.offset() or 0) >= end:
-                    return
+        with LogReader(self._kafka, values=self._values) as reader:
+            log = PartitionLog(reader, self._topics, partition.partition)
+            for message in log.messages(partition.topic, stop=end):
                 self._meter.count()
                 yield message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -11,11 +12,9 @@ from pipeline.config.topics import topics_of
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import ConsumerGroup
-from pipeline.kafka.log import LogReader, decode_records, read_until
 from pipeline.kafka.output_values import OutputValues
-from pipeline.model.model import Model
-from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Outcome
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.recovery.signature import StateSigner, state_signer
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
@@ -51,12 +50,23 @@ class Group(ConsumerGroup):
         """Signs state records, and checks their MAC; None where `checkpoint.key` is not set."""
         super().__init__(config, replace(topics_of(config), requests_labels=False))
         patience = config.worker.transaction_timeout / 1000 + 10.0
-        self.log = LogReader(self.config.kafka, patience, OutputValues(topics_of(config)))
+        self.reader = LogReader(self.config.kafka, patience, OutputValues(topics_of(config)))
 
     def close(self) -> None:
         """Close the connections."""
-        self.log.close()
+        self.reader.close()
         super().close()
+
+    def log(self, partition: int) -> PartitionLog:
+        """Return the log of a partition."""
+        return PartitionLog(self.reader, self.topics, partition)
+
+    @contextmanager
+    def second_log(self, partition: int) -> Iterator[PartitionLog]:
+        """Return the log of a partition, with a connection of its own, to be read beside the others."""
+        values = OutputValues(self.topics)
+        with LogReader(self.config.kafka, self.reader.patience, values) as reader:
+            yield PartitionLog(reader, self.topics, partition)
 
     def committed_state(
         self, partition: int, signer: StateSigner | Literal["present"] | None = "present"
@@ -84,7 +94,7 @@ class Group(ConsumerGroup):
         if position.state_offset is None:
             return None
         checked_by = self.signer if signer == "present" else signer
-        state = read_state(self.log, self.topics, partition, position, checked_by)
+        state = read_state(self.log(partition), position, checked_by)
         return CommittedState(position.state_offset, state)
 
     def all_committed_states(self) -> list[CommittedState]:
@@ -120,34 +130,4 @@ class Group(ConsumerGroup):
                 f"group {self.config.kafka.group} has no snapshot of partition {partition} yet: a worker "
                 "writes one after checkpoint.outcomes or checkpoint.interval, and when it stops"
             )
-        return committed_state.state, snapshot_bytes(
-            self.log, self.topics, partition, committed_state.state.snapshot
-        )
-
-    def outcomes(self, state: State, offset: int, model: Model) -> Iterator[list[Outcome]]:
-        """Yield the outcomes that a state record counts, in slices, while a model learns them.
-
-        Outcomes that the model has not learned yet, but that an open transaction hides, are waited for.
-
-        Parameters
-        ----------
-        state
-            State record of a partition.
-        offset
-            Offset to start from.
-        model
-            Model that learns the outcomes.
-
-        Raises
-        ------
-        StateError
-            If no worker wrote a record.
-        """
-        decoder = OutputTypes.of(self.topics.stream).outcomes
-        slices = self.log.read(self.topics.outcomes, state.partition, offset)
-        for messages in read_until(slices, lambda: state.outcomes - model.folded, self.log.patience):
-            outcomes = decode_records(decoder, messages)
-            counted = [outcome for outcome in outcomes if outcome.sequence < state.outcomes]
-            yield counted
-            if len(counted) < len(outcomes):
-                return
+        return committed_state.state, snapshot_bytes(self.log(partition), committed_state.state.snapshot)

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 import msgspec
 
 from pipeline.errors import StateError
-from pipeline.kafka.log import decode_record
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
-from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import rebuild_command, refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot
@@ -83,7 +81,7 @@ def _verified(group: Group, state: State, candidate: Model, data: bytes, factory
     """Verify the candidate; return an offset below which there is no outcome that it has not learned."""
     if state.snapshot is not None and hashlib.sha256(data).hexdigest() == state.snapshot.sha256:
         return state.snapshot.outcome_offset
-    trusted, usable = read_snapshot(group.log, group.topics, state, factory.new_model)
+    trusted, usable = read_snapshot(group.log(state.partition), state, factory.new_model)
     begin = usable.snapshot.outcome_offset if usable.snapshot else 0
     if candidate.folded < trusted.folded:
         begin = 0
@@ -117,6 +115,5 @@ def _is_of_log(factory: ModelFactory, data: bytes, outcomes: Iterator[tuple[int,
 
 
 def _outcomes(group: Group, partition: int, begin: int) -> Iterator[tuple[int, Outcome]]:
-    decoder = OutputTypes.of(group.topics.stream).outcomes
-    for message in group.log.read_to_end(group.topics.outcomes, partition, begin):
-        yield message.offset() or 0, decode_record(decoder, message)
+    log = group.log(partition)
+    return log.records(group.topics.outcomes, log.types.outcomes, begin)

@@ -56,10 +56,10 @@ def read_checkpoint(group: Group, partition: int) -> Checkpoint:
 def _check_snapshot(group: Group, partition: int, reference: SnapshotReference | None) -> Snapshot | None:
     if reference is None:
         return None
-    topic = group.topics.checkpoints
+    topic, log = group.topics.checkpoints, group.log(partition)
     size, age, damage = None, None, None
     try:
-        chunks = [group.log.at(topic, partition, offset) for offset in reference.chunks]
+        chunks = [log.at(topic, offset) for offset in reference.chunks]
         data = b"".join(chunk.value() or b"" for chunk in chunks)
         size, age = len(data), time.time() - chunks[0].timestamp()[1] / 1000
         if hashlib.sha256(data).hexdigest() != reference.sha256:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows
 from pipeline.kafka.committed import position_of
-from pipeline.kafka.log import LogReader, decode_record
-from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.registry import decoders_of
+from pipeline.log.partition_log import PartitionLog
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
 from pipeline.records.dead_letter import read_dead_letter
@@ -25,8 +24,6 @@ from pipeline.task.state import State, TableState
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import NewCheckpoint, NewSnapshot, write_checkpoints
-
-Record = TypeVar("Record")
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -138,7 +135,7 @@ def _find(group: Group, lost: _Lost) -> tuple[State | None, State | None]:
     """Return the newest state record of the committed offsets, and the newest of any offsets."""
     newest = None
     matching = None
-    for message in group.log.read_to_end(group.topics.checkpoints, lost.partition):
+    for message in group.log(lost.partition).messages(group.topics.checkpoints):
         try:
             state = state_of(message, group.topics, lost.partition, group.signer)
         except StateError:  # a chunk, or a record of another writer
@@ -199,40 +196,24 @@ def derive(
         shares=group.config.sharing.interval_for(group.partitions) is not None,
         tables={name: topics.table(name) for name in topics.stream.tables},
     )
-    with _reader(group) as predictions, _reader(group) as outcomes:
+    log = group.log(partition)
+    with group.second_log(partition) as predictions, group.second_log(partition) as outcomes:
         logs = PartitionLogs(
-            predictions=_records(predictions, topics.predictions, partition, types.predictions),
-            outcomes=_records(outcomes, topics.outcomes, partition, types.outcomes),
-            dead_letters=map(read_dead_letter, group.log.read_to_end(topics.dead_letters, partition)),
-            interactions=_messages(group, topics.interactions, partition),
-            labels=_messages(group, topics.labels, partition),
-            shares=lambda other: _records(group.log, topics.shared, other, types.shares),
-            table=lambda name, offset: _table(group, factory, partition, name, offset),
+            predictions=predictions.records(topics.predictions, types.predictions),
+            outcomes=outcomes.records(topics.outcomes, types.outcomes),
+            dead_letters=map(read_dead_letter, log.messages(topics.dead_letters)),
+            interactions=map(RawMessage.of, log.messages(topics.interactions)),
+            labels=map(RawMessage.of, log.messages(topics.labels)),
+            shares=lambda other: group.log(other).records(topics.shared, types.shares),
+            table=lambda name, offset: _table(log, factory, name, offset),
         )
         state, outcome_offset = derive_state(target, logs, model, last, progress)
     return NewCheckpoint(state, NewSnapshot(pack(model), 0, state.outcomes, outcome_offset))
 
 
-def _table(group: Group, factory: ModelFactory, partition: int, name: str, offset: int) -> TableState:
+def _table(log: PartitionLog, factory: ModelFactory, name: str, offset: int) -> TableState:
     """Return the state of a live table that was applied up to an offset."""
-    topic = group.topics.table(name)
     [features] = [each for each in factory.features.tables if each.name == name]
     rows = Rows(features)
-    number = group.log.table_partition(topic, partition)
-    replay_rows(rows, group.log.read_to_end(topic, number), offset)
+    replay_rows(rows, log.table(name), offset)
     return TableState(offset, len(rows), rows.digest)
-
-
-def _reader(group: Group) -> LogReader:
-    return LogReader(group.config.kafka, group.log.patience, OutputValues(group.topics))
-
-
-def _records(
-    log: LogReader, topic: str, partition: int, decoder: msgspec.json.Decoder[Record]
-) -> Iterator[tuple[int, Record]]:
-    for message in log.read_to_end(topic, partition):
-        yield message.offset() or 0, decode_record(decoder, message)
-
-
-def _messages(group: Group, topic: str, partition: int) -> Iterator[RawMessage]:
-    return map(RawMessage.of, group.log.read_to_end(topic, partition))

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.config.settings import Config
 from pipeline.features.feature_set import FeatureSet
-from pipeline.kafka.log import decode_predictions, decode_records
+from pipeline.log.decoding import decode_predictions, decode_records
 from pipeline.records.inputs import KafkaMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction

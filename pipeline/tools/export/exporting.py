@@ -14,10 +14,12 @@ from pipeline.broker.folder_lock import locked
 from pipeline.config.settings import Config
 from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
-from pipeline.kafka.log import LogReader, offsets_of
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
-from pipeline.kafka.watermarks import Watermarks
+from pipeline.log.decoding import offsets_of
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.ranges import Watermarks
+from pipeline.log.reader import LogReader
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.export.columns import Columns, What
 from pipeline.tools.export.folder import INCOMPLETE, ExportFolder
@@ -69,9 +71,8 @@ class Export:
     """
 
     def __init__(self, config: Config, what: What, folder: Path) -> None:
-        topics = topics_of(config)
+        topics = self._topics = topics_of(config)
         self._kafka = config.kafka
-        self._values = OutputValues(topics)
         self._topic = topics.predictions if what == "predictions" else topics.outcomes
         self._folder = folder
         self._columns = Columns(config, what)
@@ -108,18 +109,19 @@ class Export:
         """
         with (
             locked(self._folder / INCOMPLETE, "an export", "Name another folder."),
-            LogReader(self._kafka, values=self._values) as log,
+            LogReader(self._kafka, values=OutputValues(self._topics)) as reader,
         ):
             folder = ExportFolder(self._folder, self._topic, self._columns.schema)
             before = [folder.partition(each.partition) for each in self._ranges]
             complete, done = True, 0
             for each, offsets in self._ranges.items():
                 begin = folder.partition(each.partition).next_offset
+                log = PartitionLog(reader, self._topics, each.partition)
                 if begin > offsets.stop:
-                    log.refuse_end_before(*each, begin)
+                    log.refuse_end_before(self._topic, begin)
                 if begin < offsets.stop:
                     moved = _shifted(progress, done)
-                    complete &= self._export(log, folder, each, offsets, stopping=stopping, progress=moved)
+                    complete &= self._export(log, folder, offsets, stopping=stopping, progress=moved)
                 done += offsets.stop
             after = {each.partition: folder.partition(each.partition) for each in self._ranges}
         records, deleted = (
@@ -139,28 +141,28 @@ class Export:
 
     def _export(
         self,
-        log: LogReader,
+        log: PartitionLog,
         folder: ExportFolder,
-        partition: PartitionId,
         offsets: range,
         *,
         stopping: Callable[[], bool],
         progress: Callable[[int], None],
     ) -> bool:
         """Export a partition; return whether it was not stopped."""
-        begin = folder.partition(partition.partition).next_offset
+        partition = PartitionId(self._topic, log.partition)
+        begin = folder.partition(log.partition).next_offset
         deleted = max(0, offsets.start - begin)
         held = _Held(self._columns, partition)
-        for messages in log.read_range(*partition, range(max(begin, offsets.start), offsets.stop)):
+        for messages in log.whole(self._topic, range(max(begin, offsets.start), offsets.stop)):
             held.add(offsets_of(messages), self._columns.decode(messages))
             held.bytes += sum(len(message.value() or b"") for message in messages)
             if stopping():
                 return False
             if len(held) >= RECORDS or held.bytes >= BYTES:
-                folder.append(partition.partition, held.days(), held.next_offset, deleted)
+                folder.append(log.partition, held.days(), held.next_offset, deleted)
                 progress(held.next_offset)
                 held, deleted = _Held(self._columns, partition), 0
-        folder.append(partition.partition, held.days(), offsets.stop, deleted)
+        folder.append(log.partition, held.days(), offsets.stop, deleted)
         progress(offsets.stop)
         return True
 

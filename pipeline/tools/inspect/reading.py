@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
 from pipeline.config.settings import Kafka
+from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError
-from pipeline.kafka.follow import follow as follow_partitions
-from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.output_values import PLAIN, OutputValues
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.types import ConsumerRecord
-from pipeline.kafka.watermarks import Watermarks, last_messages
+from pipeline.log.live import follow as follow_partitions
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.ranges import Watermarks
+from pipeline.log.reader import LogReader
 from pipeline.tools.inspect.start import At, Last, Since, StartPosition
 
 
@@ -26,12 +28,12 @@ class _PartitionRange(NamedTuple):
 
 def read(
     kafka: Kafka,
+    topics: Topics,
     topic: str,
     start: StartPosition,
     partition: int | None = None,
     *,
     follow: bool = False,
-    values: OutputValues = PLAIN,
 ) -> Iterator[ConsumerRecord]:
     """Yield messages: one partition after the other, or the last ones of all partitions by their time.
 
@@ -39,6 +41,8 @@ def read(
     ----------
     kafka
         Connection of the topic.
+    topics
+        Topics of the pipeline.
     topic
         Name of the topic.
     start
@@ -47,8 +51,6 @@ def read(
         Number of the only partition to read; None for all.
     follow
         Whether to go on with new messages of all partitions after the end, without an end.
-    values
-        Makes JSON of values of outputs that are not.
 
     Yields
     ------
@@ -68,12 +70,12 @@ def read(
     ends = {
         partition_range.topic_partition: partition_range.offsets.stop for partition_range in partition_ranges
     }
-    with LogReader(kafka, values=values) as log:
-        messages = (
-            _last(log, partition_ranges, start.number)
-            if isinstance(start, Last)
-            else _all(log, partition_ranges)
-        )
+    values = OutputValues(topics)
+    with LogReader(kafka, values=values) as reader:
+        logs = {
+            each: PartitionLog(reader, topics, each.topic_partition.partition) for each in partition_ranges
+        }
+        messages = _last(logs, topic, start.number) if isinstance(start, Last) else _all(logs, topic)
         for message in messages:
             ends[_topic_partition(message)] = (message.offset() or 0) + 1
             if _is_recent(message, start):
@@ -114,17 +116,17 @@ def _from(offsets: range, begin: int | None) -> range:
     return range(max(begin, offsets.start), offsets.stop)
 
 
-def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[ConsumerRecord]:
-    for topic_partition, offsets in partition_ranges:
+def _all(logs: Mapping[_PartitionRange, PartitionLog], topic: str) -> Iterator[ConsumerRecord]:
+    for (_, offsets), log in logs.items():
         if offsets:
-            yield from log.read_to_end(*topic_partition, offsets.start)
+            yield from log.messages(topic, offsets.start)
 
 
-def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[ConsumerRecord]:
+def _last(logs: Mapping[_PartitionRange, PartitionLog], topic: str, count: int) -> list[ConsumerRecord]:
     """Return the last messages of all partitions by time, those of one partition in the order of offsets."""
     timed = []
-    for topic_partition, offsets in partition_ranges:
-        messages = last_messages(log, topic_partition, offsets, count)
+    for (_, offsets), log in logs.items():
+        messages = log.last(topic, offsets, count)
         times = accumulate((message.timestamp()[1] for message in messages), max)
         timed += list(zip(times, messages, strict=True))
     timed.sort(key=lambda pair: pair[0])

@@ -79,16 +79,16 @@ class Promotion:
 
     def _restored_model(self, state: State) -> Model:
         """Restore the model of all outcomes that the state record counts."""
-        group = self._group
-        model, usable = read_snapshot(group.log, group.topics, state, self._before.new_model)
+        log = self._group.log(state.partition)
+        model, usable = read_snapshot(log, state, self._before.new_model)
         begin = usable.snapshot.outcome_offset if usable.snapshot else 0
-        for outcomes in group.outcomes(state, begin, model):
+        for chunk in log.outcomes(begin, first=model.folded, stop=state.outcomes, later=True):
+            if not chunk:
+                continue
             try:
-                model.learn_many([outcome for outcome in outcomes if outcome.sequence >= model.folded])
+                model.learn_columns(chunk.outcomes[model.folded - chunk.sequences[0] :])
             except ValueError as error:
                 raise StateError(f"partition {state.partition}: {error}") from error
-        if model.folded < state.outcomes:
-            raise StateError(f"outcome {model.folded} of partition {state.partition} is missing at the end")
         return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -12,17 +12,12 @@ import numpy as np
 
 from forks import LossName
 from pipeline.config.settings import Learner
-from pipeline.config.topics import Topics
-from pipeline.errors import ConfigError, StateError
-from pipeline.kafka.log import LogReader, decode_predictions, read_until
-from pipeline.kafka.output_values import OutputValues
+from pipeline.errors import ConfigError
 from pipeline.model.challengers import parse_learner
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.settings_text import as_toml
 from pipeline.model.snapshot import pack
-from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Prediction
 from pipeline.recovery.libraries import derivable_from
 from pipeline.recovery.settings_check import differences, refuse_other_settings
 from pipeline.task.state import SnapshotReference, State
@@ -173,21 +168,16 @@ class Rebuild:
         same: bool | None = None
         others = derivable_from(state).outcomes
         parts = []
-        values = OutputValues(group.topics)
-        with LogReader(group.config.kafka, group.log.patience, values) as second_log:
-            predictions = _predictions(second_log, group.topics, state)
-            outcomes = chain.from_iterable(group.outcomes(state, 0, model))
+        with group.second_log(state.partition) as log:
+            chunks = log.predictions(0, first=0, stop=state.predictions, later=True)
+            predictions = chain.from_iterable(chunk.predictions for chunk in chunks)
+            outcomes = group.log(state.partition).outcome_records(state.outcomes)
             scored = relearn(model, predictions, outcomes)
             while len(part := np.fromiter(islice(scored, _until_next(model, snapshot)), SCORED_OUTCOME)):
                 parts.append(part)
                 progress(model.folded)
                 if snapshot is not None and model.folded == snapshot.folded and not (self.changes or others):
                     same = hashlib.sha256(pack(model)).hexdigest() == snapshot.sha256
-        if model.folded < state.outcomes:
-            raise StateError(
-                f"outcome {model.folded} of partition {state.partition} is missing at the end: its state "
-                f"record counts {state.outcomes}"
-            )
         partition_rebuild = PartitionRebuild(
             state.partition, model.folded, snapshot.folded if snapshot else None, same, others
         )
@@ -206,18 +196,3 @@ def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
     """Return the number of outcomes up to the next progress report or the snapshot."""
     to_snapshot = snapshot.folded - model.folded if snapshot else 0
     return min(PROGRESS_EVERY, to_snapshot) if to_snapshot > 0 else PROGRESS_EVERY
-
-
-def _predictions(log: LogReader, topics: Topics, state: State) -> Iterator[Prediction]:
-    """Yield the predictions that the state record counts, and later ones."""
-    next_sequence = 0
-    types = OutputTypes.of(topics.stream)
-
-    def left() -> int:
-        return state.predictions - next_sequence
-
-    for messages in read_until(log.read(topics.predictions, state.partition, 0), left, log.patience):
-        for message in messages:
-            for prediction in decode_predictions(types, message):
-                next_sequence = prediction.sequence + 1
-                yield prediction

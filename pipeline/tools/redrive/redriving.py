@@ -17,12 +17,13 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.committed import CommittedOffset
-from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.partitioner import partition as partition_of
 from pipeline.kafka.redrive import InputMessage, RedriveGroup
 from pipeline.kafka.types import ConsumerRecord
-from pipeline.kafka.watermarks import Watermarks
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.ranges import Watermarks
+from pipeline.log.reader import LogReader
 from pipeline.records.dead_letter import DeadLetterHeaders, is_redriven, read_dead_letter, redriven_headers
 from pipeline.tools.redrive.ledger import Ledger, RecordedDeadLetter, Selection
 
@@ -144,13 +145,18 @@ class Redrive:
         self._refuse_missing_rights(dry_run=dry_run)
         done, complete = 0, True
         config = self._config
-        with RedriveGroup(config) as group, LogReader(config.kafka) as log, LogReader(config.kafka) as inputs:
+        with (
+            RedriveGroup(config) as group,
+            LogReader(config.kafka) as reader,
+            LogReader(config.kafka) as inputs,
+        ):
             if not dry_run:
                 group.begin()
             committed = group.committed(self._ranges)
             for each, offsets in self._ranges.items():
                 ledger = Ledger.parse(committed[each.partition].metadata)
-                for found, end in self._batches(log, each, offsets, ledger):
+                log = PartitionLog(reader, self._topics, each.partition)
+                for found, end in self._batches(log, offsets, ledger):
                     if stopping():
                         complete = False
                         break
@@ -182,7 +188,7 @@ class Redrive:
             raise denied(kafka, missing, Role.REDRIVER)
 
     def _batches(
-        self, log: LogReader, partition: PartitionId, offsets: range, ledger: Ledger
+        self, log: PartitionLog, offsets: range, ledger: Ledger
     ) -> Iterator[tuple[list[_Found], int]]:
         """Yield the dead letters of each transaction, with the offset behind the last one that was read."""
         wanted = self._wanted
@@ -191,7 +197,7 @@ class Redrive:
         size = 0
         if begin >= end:
             return
-        for message in chain.from_iterable(log.read_range(*partition, range(begin, end))):
+        for message in chain.from_iterable(log.whole(log.topics.dead_letters, range(begin, end))):
             offset = message.offset() or 0
             headers = read_dead_letter(message)
             if self._takes(message, headers, ledger):
@@ -256,20 +262,19 @@ class Redrive:
                 wanted[source][headers.offset or 0] = message.key()
         times: dict[tuple[str | None, int | None, int | None], int] = {}
         for source, keys in wanted.items():
-            for offset, (key, time) in _at(inputs, source, sorted(keys)).items():
+            log = PartitionLog(inputs, self._topics, source.partition)
+            for offset, (key, time) in _at(log, source.topic, sorted(keys)).items():
                 if key == keys[offset]:
                     times[source.topic, source.partition, offset] = time
         return times
 
 
-def _at(
-    log: LogReader, partition: PartitionId, offsets: Sequence[int]
-) -> dict[int, tuple[bytes | None, int]]:
+def _at(log: PartitionLog, topic: str, offsets: Sequence[int]) -> dict[int, tuple[bytes | None, int]]:
     """Return key and time of the messages at some offsets, in their order, as far as there are any."""
     found: dict[int, tuple[bytes | None, int]] = {}
     place = 0
     while place < len(offsets):
-        for message in log.read_to_end(*partition, offsets[place]):
+        for message in log.messages(topic, offsets[place]):
             offset = message.offset() or 0
             while place < len(offsets) and offsets[place] < offset:
                 place += 1  # it is gone

@@ -12,11 +12,13 @@ import msgspec
 from pipeline.config.settings import Kafka, Registry
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.topics import Topics
-from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.types import ConsumerRecord
-from pipeline.kafka.watermarks import Watermarks, last_messages
+from pipeline.log.decoding import DECODE_ERRORS, decode_record
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.ranges import Watermarks
+from pipeline.log.reader import LogReader
 from pipeline.model.settings_text import target_from
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import state_key
@@ -97,23 +99,26 @@ def summarize(
         sum(len(offsets) for each, offsets in ranges.items() if each.topic != topics.checkpoints), progress
     )
     runs = []
-    with LogReader(kafka, values=OutputValues(topics)) as log:
+    with LogReader(kafka, values=OutputValues(topics)) as reader:
         for partition in partitions:
-            checkpoints = PartitionId(topics.checkpoints, partition)
-            before = _state(log, checkpoints, ranges[checkpoints])
+            log, checkpoints = (
+                PartitionLog(reader, topics, partition),
+                PartitionId(topics.checkpoints, partition),
+            )
+            before = _state(log, ranges[checkpoints])
             found, slates = Counter[str](), dict[int, int]()
-            for messages in meter.slices(log, topics.predictions, partition):
+            for messages in meter.slices(log, topics.predictions):
                 found["predictions"] += len(messages)
                 if stream.has_slates:
                     slates |= _sizes(messages)
             found[ITEMS] += sum(slates.values())
             outcomes = OutcomeTable(stream, target_from(before.settings))
-            for messages in meter.slices(log, topics.outcomes, partition):
+            for messages in meter.slices(log, topics.outcomes):
                 outcomes.add([decode_record(decoder, message) for message in messages])
             found.update(outcomes.counted)
-            for messages in meter.slices(log, topics.dead_letters, partition):
+            for messages in meter.slices(log, topics.dead_letters):
                 found.update(map(_fault, messages))
-            after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
+            after = _state(log, watermarks.ranges()[checkpoints])
             counts = Counts(found, before.counters, after.counters)
             runs.append(PartitionRun(outcomes, counts, after, slates))
     return report_of(runs, stream, window, off_policy, top)
@@ -132,25 +137,23 @@ class _Meter:
         self._progress = progress
         self._done = 0
 
-    def slices(self, log: LogReader, topic: str, partition: int) -> Iterator[Sequence[ConsumerRecord]]:
-        """Yield the messages of a partition from beginning to end, in slices."""
-        for messages in log.read(topic, partition):
-            if not messages:
-                return
+    def slices(self, log: PartitionLog, topic: str) -> Iterator[Sequence[ConsumerRecord]]:
+        """Yield the messages of a topic from beginning to end, in slices."""
+        for messages in log.slices(topic):
             self._done += len(messages)
             if self._progress is not None:
                 self._progress(min(self._done, self._total), self._total)
             yield messages
 
 
-def _state(log: LogReader, partition: PartitionId, offsets: range) -> ReportedState:
+def _state(log: PartitionLog, offsets: range) -> ReportedState:
     """Read the last state record of a partition; an empty one if none was committed yet."""
-    key = state_key(partition.partition).encode()
-    found = last_messages(log, partition, offsets, 1, lambda message: message.key() == key)
+    key = state_key(log.partition).encode()
+    found = log.last(log.topics.checkpoints, offsets, 1, lambda message: message.key() == key)
     if not found:
         return ReportedState({}, {})
     with suppress(*DECODE_ERRORS):  # which are named below
-        refuse_other_version(found[0].value() or b"", partition.partition)
+        refuse_other_version(found[0].value() or b"", log.partition)
     return decode_record(_STATES, found[0])
 
 

@@ -12,9 +12,9 @@ from pipeline.config.stream import KUAIREC
 from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, RegistryError, StateError
 from pipeline.kafka import registry as registry_module
-from pipeline.kafka.log import decode_record, decode_records
 from pipeline.kafka.output_values import PLAIN, OutputValues, register_outputs
 from pipeline.kafka.registry import registry_of
+from pipeline.log.decoding import decode_record, decode_records
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import LabelRequest, Prediction

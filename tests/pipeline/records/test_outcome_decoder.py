@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.kafka.log import DECODE_ERRORS
+from pipeline.log.decoding import DECODE_ERRORS
 from pipeline.model.snapshot import pack
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode

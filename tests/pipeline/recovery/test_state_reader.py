@@ -11,70 +11,40 @@ import pytest
 from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
-from pipeline.kafka.log import LogReader
+from pipeline.log.partition_log import PartitionLog
+from pipeline.log.reader import LogReader
 from pipeline.model.snapshot import pack
-from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_check import UnusableStateError
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import SnapshotReference
 from tests.fuzz.state import written
 from tests.support.builders import new_model
+from tests.support.memory_log import MemoryReader
 
 OFFSET = 95
+TOPICS = Topics()
 
 
-class Log:
-    """A log with some messages, which counts how many were read."""
-
-    def __init__(self, messages: dict[int, tuple[bytes, bytes]]) -> None:
-        self._messages = messages
-        self.reads = 0
-
-    def at(self, topic: str, partition: int, offset: int) -> Record:
-        self.reads += 1
-        if offset not in self._messages:
-            raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
-        return Record(RawMessage(topic, partition, offset, *self._messages[offset]))
+def log_of(messages: dict[int, tuple[bytes | None, bytes]]) -> tuple[PartitionLog, MemoryReader]:
+    """A log with some checkpoints, and its reader, which counts how many were read."""
+    reader = MemoryReader({TOPICS.checkpoints: messages})
+    return PartitionLog(cast(LogReader, reader), TOPICS, 0), reader
 
 
-class Record:
-    """A message as a client delivers it."""
-
-    def __init__(self, message: RawMessage) -> None:
-        self._message = message
-
-    def topic(self) -> str:
-        return self._message.topic
-
-    def partition(self) -> int:
-        return self._message.partition
-
-    def offset(self) -> int:
-        return self._message.offset
-
-    def key(self) -> bytes | None:
-        return self._message.key
-
-    def value(self) -> bytes | None:
-        return self._message.value
-
-    def headers(self) -> None:
-        return None
-
-
-def read(log: Log) -> None:
+def read(messages: dict[int, tuple[bytes | None, bytes]]) -> None:
     state = written().state
     position = CommittedPosition(state.interactions.offset, state.labels.offset, OFFSET)
-    assert read_state(cast(LogReader, log), Topics(), 0, position) == state
+    log, _ = log_of(messages)
+    assert read_state(log, position) == state
 
 
 def test_the_committed_state_record_is_read() -> None:
-    read(Log({OFFSET: (b"0/state", written().value)}))
+    read({OFFSET: (b"0/state", written().value)})
 
 
 def test_a_lost_state_record_is_explained() -> None:
     with pytest.raises(UnusableStateError, match=r"offset 95 .* has replaced it in compaction") as error:
-        read(Log({}))
+        read({})
     assert "`forks checkpoint recover`" in str(error.value)
     assert error.value.exit_code == 5
 
@@ -82,7 +52,7 @@ def test_a_lost_state_record_is_explained() -> None:
 def test_a_record_with_another_key_is_no_state_record() -> None:
     for key in (b"1/state", b"0/snapshot/0/0", b""):
         with pytest.raises(UnusableStateError, match="its key is"):
-            read(Log({OFFSET: (key, written().value)}))
+            read({OFFSET: (key, written().value)})
 
 
 def reference(data: bytes, chunks: int) -> SnapshotReference:
@@ -91,36 +61,32 @@ def reference(data: bytes, chunks: int) -> SnapshotReference:
 
 def test_a_chunk_with_another_key_is_refused() -> None:
     data = pack(new_model())
-    log = Log({0: (b"0/snapshot/0/0", data)})
+    log, _ = log_of({0: (b"0/snapshot/0/0", data)})
     with pytest.raises(StateError, match="not a chunk with the key 0/snapshot/1/0"):
-        snapshot_bytes(cast(LogReader, log), Topics(), 0, reference(data, 1))
-    assert (
-        snapshot_bytes(
-            cast(LogReader, Log({0: (b"0/snapshot/1/0", data)})), Topics(), 0, reference(data, 1), new_model()
-        )
-        == data
-    )
+        snapshot_bytes(log, reference(data, 1))
+    log, _ = log_of({0: (b"0/snapshot/1/0", data)})
+    assert snapshot_bytes(log, reference(data, 1), new_model()) == data
 
 
 def test_no_more_chunks_are_read_than_the_header_names() -> None:
     data = pack(new_model())
-    log = Log({n: (f"0/snapshot/1/{n}".encode(), data) for n in range(1_000)})
+    log, reader = log_of({n: (f"0/snapshot/1/{n}".encode(), data) for n in range(1_000)})
     with pytest.raises(StateError, match=f"its header names {len(data)} bytes, but it has 1000 chunks"):
-        snapshot_bytes(cast(LogReader, log), Topics(), 0, reference(data, 1_000), new_model())
-    assert log.reads == 1
+        snapshot_bytes(log, reference(data, 1_000), new_model())
+    assert reader.reads == 1
 
 
 def test_a_header_that_names_more_than_the_settings_allow_is_refused_before_anything_is_allocated() -> None:
     tensor = b'{"dtype":"F64","shape":[1000000000,3],"data_offsets":[0,24000000000]}'
     header = b'{"users.totals":' + tensor + b"}"
     data = len(header).to_bytes(8, "little") + header
-    log = Log({n: (f"0/snapshot/1/{n}".encode(), data) for n in range(30_000)})
+    log, reader = log_of({n: (f"0/snapshot/1/{n}".encode(), data) for n in range(30_000)})
     tracemalloc.start()
     try:
         with pytest.raises(StateError, match=r"are float64 \(1000000000, 3\), not .*at most 3"):
-            snapshot_bytes(cast(LogReader, log), Topics(), 0, reference(data, 30_000), new_model())
+            snapshot_bytes(log, reference(data, 30_000), new_model())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert log.reads == 1
+    assert reader.reads == 1
     assert peak < 10_000_000

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import StateError
+from pipeline.log.outputs import OutcomeChunk
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
@@ -22,7 +23,6 @@ from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.libraries import BEFORE_NUMBERS, arithmetic_of, note_libraries
-from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving import partition as partitions
 from pipeline.serving.answers import PartitionNotReadyError, Scores
 from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Restored

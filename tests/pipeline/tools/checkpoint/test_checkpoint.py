@@ -38,8 +38,8 @@ from pipeline.tools.checkpoint.belonging import verify
 from pipeline.tools.checkpoint.contents import nearest_preset
 from pipeline.tools.checkpoint.listing import Snapshot
 from tests.support.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task, records_of
-from tests.support.chunks import FakeLog
 from tests.support.examples import examples
+from tests.support.memory_log import snapshot_log
 
 COUNT = 60
 SETTINGS = ModelFactory(Config()).settings(1)
@@ -151,7 +151,9 @@ def test_a_list_tells_which_snapshots_are_damaged(
     task = new_task()
     task.snapshot_written(SnapshotReference([5, 6], sha256(b"onetwo").hexdigest(), 0, 40, 0))
     committed_state = CommittedState(7, task.state({}))
-    group = SimpleNamespace(topics=Topics(), log=FakeLog(chunks), committed_state=lambda _: committed_state)
+    group = SimpleNamespace(
+        topics=Topics(), log=lambda _: snapshot_log(chunks), committed_state=lambda _: committed_state
+    )
     found = read_checkpoint(cast(Group, group), 0)
     assert (found.state_offset, found.snapshot is not None) == (7, True)
     assert found.snapshot is not None
@@ -166,7 +168,9 @@ def test_the_snapshot_before_is_listed_as_well() -> None:
     task.snapshot_written(SnapshotReference([6], "ab" * 32, 1, 40, 0))
     committed_state = CommittedState(7, task.state({}))
     group = SimpleNamespace(
-        topics=Topics(), log=FakeLog({5: b"one", 6: b"two"}), committed_state=lambda _: committed_state
+        topics=Topics(),
+        log=lambda _: snapshot_log({5: b"one", 6: b"two"}),
+        committed_state=lambda _: committed_state,
     )
     found = read_checkpoint(cast(Group, group), 0)
     assert found.snapshot is not None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
-import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pipeline.config.settings import Kafka
@@ -16,11 +15,6 @@ from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.output_values import PLAIN, OutputValues
 from pipeline.kafka.topics import table_partition
-from pipeline.records.inputs import KafkaMessage
-from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Prediction
-
-Record = TypeVar("Record")
 
 MAX_POLL_RECORDS = 2_000
 """Messages in a slice, at most: so many that the fixed costs of a slice do not count."""
@@ -28,8 +22,6 @@ END_PATIENCE = 10.0
 """Seconds in which a new leader learns where its partition ends."""
 FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; a change to another topic waits for it too."""
-DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises for a record that no worker wrote. The last is for one that is nested too deeply."""
 
 
 class LogReader:
@@ -225,58 +217,6 @@ class LogReader:
             if messages or time.monotonic() - begin > self.patience:
                 break
         raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
-
-
-def decode_record(decoder: msgspec.json.Decoder[Record], message: KafkaMessage) -> Record:
-    """Decode a record of a worker.
-
-    Raises
-    ------
-    StateError
-        No worker can have written it.
-    """
-    try:
-        return decoder.decode(message.value() or b"")
-    except DECODE_ERRORS as error:
-        reason = getattr(message, "fault", None) or error
-        raise StateError(
-            f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
-            f"this record: {reason}. Something else writes to this topic, "
-            "or a newer version of this program does"
-        ) from error
-
-
-def decode_records(decoder: msgspec.json.Decoder[Record], messages: Sequence[KafkaMessage]) -> list[Record]:
-    """Decode records of workers.
-
-    Raises
-    ------
-    StateError
-        No worker can have written one of them: see `decode_record`.
-    """
-    decode = decoder.decode
-    try:
-        return [decode(message.value() or b"") for message in messages]
-    except DECODE_ERRORS:
-        return [decode_record(decoder, message) for message in messages]  # finds the faulty one
-
-
-def decode_predictions(types: OutputTypes, message: KafkaMessage) -> list[Prediction]:
-    """Decode the prediction of a record, or the predictions of a slate's items.
-
-    Raises
-    ------
-    StateError
-        No worker can have written it: see `decode_record`.
-    """
-    if types.slates is None:
-        return [decode_record(types.predictions, message)]
-    return types.slates.expand(decode_record(types.slates.decoder, message))
-
-
-def offsets_of(messages: Sequence[Message]) -> list[int]:
-    """Return the offsets of messages."""
-    return [message.offset() or 0 for message in messages]
 
 
 Chunk = TypeVar("Chunk")

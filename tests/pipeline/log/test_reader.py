@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.errors import StateError
-from pipeline.kafka import log as log_module
-from pipeline.kafka.log import LogReader, read_until
+from pipeline.log import reader as log_module
+from pipeline.log.reader import LogReader, read_until
 
 TIMEOUT = 30.0
 

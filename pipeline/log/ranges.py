@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from confluent_kafka import Message
 from confluent_kafka.admin import OffsetSpec
 
 from pipeline.config.settings import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import (
     PartitionId,
     high_watermarks,
@@ -87,42 +84,3 @@ class Watermarks:
         """
         found = list_offsets(self._admin, self.partitions, OffsetSpec.for_timestamp(timestamp))
         return {partition: None if offset < 0 else offset for partition, offset in found.items()}
-
-
-def last_messages(
-    log: LogReader,
-    partition: PartitionId,
-    offsets: range,
-    count: int,
-    wanted: Callable[[Message], bool] = lambda _: True,
-) -> list[Message]:
-    """Read the last committed messages of a partition.
-
-    Not every offset has one: some belong to markers of transactions, and to messages that were aborted or
-    compacted away. So this begins ever earlier, until it finds enough.
-
-    Parameters
-    ----------
-    log
-        Reads the partition.
-    partition
-        Which one.
-    offsets
-        The offsets to read: see `Watermarks.ranges`.
-    count
-        Messages to return, at most.
-    wanted
-        Whether a message counts.
-
-    Returns
-    -------
-    list of Message
-        In the order of their offsets.
-    """
-    reach = 2 * count + 8
-    while True:
-        begin = max(offsets.start, offsets.stop - reach)
-        found = deque(filter(wanted, log.read_to_end(*partition, begin)), maxlen=count)
-        if len(found) == count or begin == offsets.start:
-            return list(found)
-        reach *= 4

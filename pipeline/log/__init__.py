@@ -1,0 +1,1 @@
+"""The log of what was committed: read, checked and followed."""
