@@ -5,33 +5,29 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
 
 from pipeline.config.settings import Config
 from pipeline.config.topics import topics_of
 from pipeline.errors import ForksError
 from pipeline.kafka.access.authorization import denied
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.access.errors import error_text, is_partition_end
+from pipeline.kafka.access.errors import error_text
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.new_client import client_settings, new_client
 from pipeline.kafka.access.rights import Role, rights
-from pipeline.kafka.clients import groupless_consumer, log_client_error, raise_unless_retriable
+from pipeline.kafka.clients import log_client_error
 from pipeline.kafka.committed import committed_positions
-from pipeline.kafka.deadline import BackgroundCall
-from pipeline.kafka.liveness import Liveness
-from pipeline.kafka.offsets import PartitionId, last_stable_offsets
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.partitioner import partition as partition_of_key
 from pipeline.kafka.topics import partition_count
-from pipeline.log.decoding import DECODE_ERRORS, decode_records, offsets_of
-from pipeline.log.outputs import OutcomeChunk
+from pipeline.log.follower import CommittedEnds, LogFollower
+from pipeline.log.outputs import decode_outcomes
 from pipeline.log.partition_log import PartitionLog
 from pipeline.log.reader import LogReader
 from pipeline.model.factory import ModelFactory
@@ -51,8 +47,6 @@ from pipeline.serving.restoring import ModelRestorer
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables, TopicTables
 
-MAX_POLL_RECORDS: Final = 500
-"""Messages of one poll, at most: they are decoded in one go, while requests wait for the interpreter."""
 POLL_TIMEOUT: Final = 0.05
 """Seconds to wait for a message."""
 STEP_SECONDS: Final = 0.05
@@ -95,10 +89,7 @@ class Follower:
         self._switch_interval = sys.getswitchinterval()
         self._brokers: str | None = None
         self._restoring: tuple[FollowedPartition, Iterator[Any]] | None = None
-        self._paused: set[int] = set()
         self._figures_at, self._folds = time.monotonic(), 0
-        self._admin: Admin | None = None
-        self._ends: tuple[float, BackgroundCall[dict[PartitionId, int]]] | None = None
         self.figures = FollowerFigures((), 0.0, None)
         """Where the follower is: replaced about once a second, never changed."""
 
@@ -160,12 +151,12 @@ class Follower:
         AuthorizationError
             The brokers deny a right.
         """
-        admin = self._admin = Admin(self._config.kafka)
+        admin = Admin(self._config.kafka)
         if missing := missing_rights(admin, rights(Role.FOLLOWER, self._config, self._topics)):
             raise denied(self._config.kafka, missing, Role.FOLLOWER)
         count = partition_count(admin, self._topics)
         self._partitions = [FollowedPartition(number) for number in range(count)]
-        self._outcomes = [PartitionId(self._topics.outcomes, number) for number in range(count)]
+        self._ends = CommittedEnds(self._config.kafka, self._topics.outcomes, count, admin)
         self._restorer = ModelRestorer(self._factory, count, self._signer, self._follow_tables)
         self._update_figures()
         sys.setswitchinterval(SWITCH_INTERVAL)
@@ -217,15 +208,13 @@ class Follower:
         ForksError
             The same, with a cause that a user can act on.
         """
-        self._paused.clear()
         settings = client_settings(self._config.kafka) | {
             "error_cb": log_client_error,
             "group.id": self._config.kafka.group,
             "isolation.level": "read_uncommitted",  # of offsets, those of open transactions do not count
         }
         self._group: Consumer = new_client(Consumer, settings)
-        self._consumer: Consumer = groupless_consumer(self._config.kafka)
-        self._liveness = Liveness(self._consumer, self._topics.outcomes)
+        self._log = LogFollower(self._config.kafka, self._topics)
         self._log_reader = LogReader(self._config.kafka, PATIENCE, self._values)
         try:
             self._assign_again()
@@ -243,65 +232,36 @@ class Follower:
         finally:
             self._restoring = None  # it begins anew with other clients
             self._log_reader.close()
-            self._consumer.close()
+            self._log.close()
             self._group.close()
 
     def _assign_again(self) -> None:
         """Go on with new clients where the partitions are."""
         for each in self._partitions:
             if not each.wants_restoration:
-                self._assign(each, each.next_state, each.read_to)
-
-    def _assign(self, each: FollowedPartition, states: int, outcomes: int) -> None:
-        """Read state records and outcomes of a partition from these offsets on."""
-        places = [
-            TopicPartition(self._topics.checkpoints, each.number, states),
-            TopicPartition(self._topics.outcomes, each.number, outcomes),
-        ]
-        assigned = {(place.topic, place.partition) for place in self._consumer.assignment()}
-        if (self._topics.outcomes, each.number) in assigned:
-            self._consumer.incremental_unassign(places)
-        self._consumer.incremental_assign(places)
-        self._paused.discard(each.number)
+                self._log.assign(each.number, each.next_state, each.read_to)
 
     def _poll(self, timeout: float) -> None:
         """Read messages, and hand them to their partitions."""
-        first = self._consumer.poll(timeout)
-        self._liveness.check(received=first is not None)
-        if first is None:
+        polled = self._log.poll(timeout)
+        if polled is None:
             return
-        found: dict[tuple[str, int], list[Message]] = defaultdict(list)
-        ends: list[tuple[str, int, int]] = []
-        for message in (first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0.0)):
-            error, place = message.error(), (message.topic() or "", message.partition() or 0)
-            if error is None:
-                found[place].append(message)
-            elif is_partition_end(error):
-                ends.append((*place, message.offset() or 0))
-            else:
-                raise_unless_retriable(message, self._config.kafka)
         self._brokers = None
-        for (topic, number), messages in found.items():
-            each = self._partitions[number]
-            if each.wants_restoration and each.restore_from is None:
-                continue  # it will be read again
-            with self._failing(each):
-                if topic == self._topics.outcomes:
-                    each.note_outcomes(self._decoded(messages))
-                else:
-                    self._note_states(each, messages)
-        for topic, number, offset in ends:
-            if topic == self._topics.outcomes:
-                self._partitions[number].note_end(offset)
+        for each in self._partitions:
+            for messages, note in (
+                (polled.checkpoints.get(each.number), self._note_states),
+                (polled.outcomes.get(each.number), self._note_outcomes),
+            ):
+                if messages is None or (each.wants_restoration and each.restore_from is None):
+                    continue  # it will be read again
+                with self._failing(each):
+                    note(each, messages)
+        for number, offset in polled.ends.items():
+            self._partitions[number].note_end(offset)
 
-    def _decoded(self, messages: list[Message]) -> OutcomeChunk:
+    def _note_outcomes(self, each: FollowedPartition, messages: list[Message]) -> None:
         converted = self._values.converted(self._topics.outcomes, messages)
-        try:
-            decoded = self._decoder.decode([each.value() or b"" for each in converted])
-        except DECODE_ERRORS:
-            decode_records(self._types.outcomes, converted)  # names the faulty one
-            raise
-        return OutcomeChunk(decoded, offsets_of(messages))
+        each.note_outcomes(decode_outcomes(self._decoder, converted))
 
     def _note_states(self, each: FollowedPartition, messages: list[Message]) -> None:
         key = state_key(each.number).encode()
@@ -353,7 +313,7 @@ class Follower:
 
     def _end_restoration(self, each: FollowedPartition, restored: Restored, begin: int) -> None:
         each.restored(restored, begin)
-        self._assign(each, each.next_state, begin)
+        self._log.assign(each.number, each.next_state, begin)
         model = restored.model
         _log.info("restored", partition=each.number, outcomes=model.folded, epoch=model.epoch)
 
@@ -387,43 +347,29 @@ class Follower:
             each.fail(text)
 
     def _apply_backpressure(self, each: FollowedPartition) -> None:
-        places = [
-            TopicPartition(topic, each.number) for topic in (self._topics.checkpoints, self._topics.outcomes)
-        ]
-        if each.full and each.number not in self._paused:
-            self._consumer.pause(places)
-            self._paused.add(each.number)
-        elif each.has_room and each.number in self._paused:
-            self._consumer.resume(places)
-            self._paused.discard(each.number)
+        if each.full:
+            self._log.pause(each.number)
+        elif each.has_room:
+            self._log.resume(each.number)
 
     def _ask_for_ends(self) -> None:
         """Find out, about once a second and in the background, where the committed outcomes end."""
-        if self._ends is None:
-            if time.monotonic() - self._figures_at >= FIGURES_INTERVAL:
-                self._ends = time.monotonic(), BackgroundCall(self._stable_offsets)
-            return
-        asked_at, call = self._ends
-        if not call.done:
-            return
-        self._ends = None
+        if time.monotonic() - self._figures_at >= FIGURES_INTERVAL:
+            self._ends.ask()
         try:
-            found = call.result(0.0)
+            answer = self._ends.answer()
         except KafkaException as error:
             self._note_trouble(error_text(error))
-            self._admin = None
             return
         except ForksError as error:
             self._note_trouble(str(error))
             return
+        if answer is None:
+            return
         self._brokers = None
-        for each, offset in zip(self._partitions, found.values(), strict=True):
+        asked_at, ends = answer
+        for each, offset in zip(self._partitions, ends, strict=True):
             each.note_committed_end(asked_at, offset)
-
-    def _stable_offsets(self) -> dict[PartitionId, int]:
-        if self._admin is None:  # one that has seen all brokers go may not find them again
-            self._admin = Admin(self._config.kafka)
-        return last_stable_offsets(self._admin, self._outcomes)
 
     def _update_figures(self) -> None:
         now, folds = time.monotonic(), sum(each.folds for each in self._partitions)
