@@ -64,12 +64,12 @@ class IdTexts:
         ids: list[list[Id]] = _decode(b"[[" + found + b"]]")
         return ids
 
-    def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:
-        """Whether the ids of rows are those of other rows, one by one."""
-        begins, ends = self._ends[rows], self._ends[rows + 1]
-        return bool(
-            _equal(self._array(), begins, ends, read_only(other.text), other.begins, other.ends, other_rows)
-        )
+    def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> NDArray[np.bool_]:
+        """Return of each row whether its ids are those of the other row beside it, shape (n,)."""
+        begins, ends, equal = self._ends[rows], self._ends[rows + 1], np.zeros(len(rows), dtype=np.bool_)
+        others = read_only(other.text)
+        _equal(self._array(), begins, ends, others, other.begins, other.ends, other_rows, equal)
+        return equal
 
     def keep(self, rows: Integers) -> None:
         """Drop all rows but these, which ascend and are counted anew."""
@@ -116,17 +116,20 @@ def _equal(  # noqa: PLR0917 - compiled code is called by position
     begins: Integers,
     ends: Integers,
     other_rows: Integers,
-) -> bool:
+    out: NDArray[np.bool_],
+) -> None:
+    """Write which rows have the ids of the rows beside them."""
     for number in range(len(row_begins)):
         at, end, row = row_begins[number], row_ends[number], other_rows[number]
+        equal = True
         for column in range(begins.shape[0]):
             size = ends[column, row] - begins[column, row]
             if at + size >= end or text[at + size] != _COMMA:
-                return False
+                equal = False
+                break
             for place in range(size):
                 if text[at + place] != other[begins[column, row] + place]:
-                    return False
+                    equal = False
+                    break
             at += size + 1
-        if at != end:
-            return False
-    return True
+        out[number] = equal and at == end

@@ -121,8 +121,12 @@ class SpilledPredictions:
 
     def known(self, digests: Digests) -> NDArray[np.bool_]:
         """Return of which of these events the prediction is here, shape (n,), given their digests."""
-        known: NDArray[np.bool_] = self._index.find(self._columns.digests, digests) != EMPTY
+        known: NDArray[np.bool_] = self.find(digests) != EMPTY
         return known
+
+    def find(self, digests: Digests) -> Rows:
+        """Return the rows of events, given their digests; -1 where there is none."""
+        return self._index.find(self._columns.digests, digests)
 
     def find_all(self, event_ids: Sequence[Id]) -> list[Prediction] | None:
         """Return the predictions of events, if all of them are here."""
@@ -153,7 +157,10 @@ class SpilledPredictions:
 
     def remove(self, event_ids: Sequence[Id]) -> None:
         """Remove the predictions of events, which are here."""
-        rows = self._find(event_ids)
+        self.remove_rows(self._find(event_ids))
+
+    def remove_rows(self, rows: Rows) -> None:
+        """Remove the predictions of rows."""
         assert (rows != EMPTY).all(), "a prediction has two outcomes"
         self._remove(rows)
 
@@ -202,7 +209,7 @@ class SpilledPredictions:
             begin = end
 
     def _find(self, event_ids: Collection[Id]) -> Rows:
-        return self._index.find(self._columns.digests, self.digester.digests(event_ids))
+        return self.find(self.digester.digests(event_ids))
 
     def _remove(self, rows: Rows) -> None:
         self._index.remove(self._columns.digests, rows)

@@ -15,7 +15,6 @@ event's id. Where there is a store, only the newest predictions are in memory, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -23,18 +22,20 @@ from numpy.typing import NDArray
 
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.join.digests import KEY_BYTES, Digester, Digests
+from pipeline.join.early_labels import EarlyLabels
 from pipeline.join.event_rows import NEVER, NO_ROW, EventRows, Integers
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.identity import identify_by
 from pipeline.join.records import Answered, ChallengerScores, EarlyLabel, Pending
 from pipeline.join.scored_columns import ScoredColumns
 from pipeline.join.spill import SpilledPredictions
-from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
 from pipeline.records.id_columns import IdColumns
 
+MAX_TIME: Final = 2**62
+"""Later than any timestamp."""
 UNDECIDED: Final = -1
 """In the column that says whether a label was asked for: all labels are learned as they come."""
 
@@ -45,8 +46,8 @@ class WrittenIds(Protocol):
     def ids(self, numbers: Integers) -> list[list[Id]]:
         """Return the ids of predictions: that of its event, then that of each entity, of each."""
 
-    def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> bool:
-        """Whether predictions have the ids of these rows, one by one."""
+    def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> NDArray[np.bool_]:
+        """Return of each prediction whether it has the ids of the row beside it, shape (n,)."""
 
 
 class Due(NamedTuple):
@@ -114,11 +115,8 @@ class Join:
         """The outcomes not yet forgotten. Their numbers are twice the sequence, and 1 more if it expired."""
         self._answered: dict[int, Answered] = {}
         """The closed events whose labels may be corrected, by number; empty unless they may."""
-        self.waiting: dict[Id, EarlyLabel] = {}
-        """Early labels, in the order in which they came."""
-        self.waiting_bytes = 0
-        """Size of the messages of early labels."""
-        self._early_timers = TimerQueue(self.waiting, attrgetter("source.offset"), self._early_over_capacity)
+        self.early_labels = EarlyLabels(self.digests, settings.early)
+        """Labels that wait for their interaction."""
 
     def knows_any(self, event_ids: Collection[Id]) -> bool:
         """Whether any of the events was predicted, as far as memory goes."""
@@ -162,15 +160,15 @@ class Join:
         own = iter(self._ids.of(rows[~written] - self._ids_from))
         return [next(elsewhere if each else own) for each in written.tolist()]
 
-    def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> bool:
-        """Whether predictions in memory have the ids of these rows, one by one."""
+    def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> NDArray[np.bool_]:
+        """Return of each prediction in memory whether it has the ids of the row beside it, shape (n,)."""
         own = rows >= self._ids_from
-        if not self._ids.equal(rows[own] - self._ids_from, ids, id_rows[own]):
-            return False
-        rows, id_rows = rows[~own], id_rows[~own]
-        return self._written_ids is None or self._written_ids.same_ids(
-            self.pending.numbers[rows], ids, id_rows
-        )
+        if self._written_ids is None or own.all():
+            return self._ids.equal(rows - self._ids_from, ids, id_rows)
+        same = np.empty(len(rows), dtype=np.bool_)
+        same[own] = self._ids.equal(rows[own] - self._ids_from, ids, id_rows[own])
+        same[~own] = self._written_ids.same_ids(self.pending.numbers[rows[~own]], ids, id_rows[~own])
+        return same
 
     def read_ids_from(self, written: WrittenIds) -> None:
         """Read the ids of all predictions that are in memory elsewhere from now on, and keep none of them."""
@@ -197,13 +195,9 @@ class Join:
         return (
             stream_time <= self.closed.first
             and stream_time <= self.pending.first
-            and stream_time <= self._early_timers.first
+            and stream_time <= self.early_labels.rows.first
             and stream_time <= self._spilled_deadline()
         )
-
-    def early_deadline(self) -> int:
-        """Return the last stream time at which no early label is an orphan, `NEVER` without any."""
-        return self._early_timers.next()
 
     def has_room(self, predictions: int) -> bool:
         """Whether so many more predictions may wait."""
@@ -217,16 +211,18 @@ class Join:
         time
             Those overdue then are among them, in milliseconds.
         more
-            So many predictions come until then: there may be no room for as many in memory.
+            So many predictions come until then: there may be no room for as many.
         most
             The largest number to return.
         """
         excess = max(0, self.pending_count + more - self.max_pending)
         pending, rows = self.pending, self.pending.first_rows(time, excess, most)
         due = Due(pending.deadlines[rows], pending.numbers[rows], rows, np.full(len(rows), NO_ROW))
-        if not self.spilled or self._spilled_deadline() >= time:
+        if not self.spilled or (self._spilled_deadline() >= time and not excess):
             return due
         rows = self.spilled.first_rows(time - self.window, most)
+        if len(rows) < excess:
+            rows = self.spilled.first_rows(MAX_TIME, min(excess, most))
         deadlines, numbers = self.spilled.timestamps(rows) + self.window, self.spilled.sequences(rows)
         spilled = Due(deadlines, numbers, np.full(len(rows), NO_ROW), rows)
         both = Due(*map(np.concatenate, zip(spilled, due, strict=True)))
@@ -245,13 +241,6 @@ class Join:
         """Return those of the predictions that are spilled."""
         rows = due.spilled[due.spilled != NO_ROW]
         return [*map(Pending.of_spilled, self.spilled.read(rows))] if self.spilled else []
-
-    def first_known(self, event_ids: Sequence[Id], digests: Digests) -> int | None:
-        """Return the number of the first event that is known or has a label that waits, if there is one."""
-        known = self._known(digests)
-        if not self.waiting.keys().isdisjoint(event_ids):
-            known |= np.array([each in self.waiting for each in event_ids])
-        return int(np.argmax(known)) if known.any() else None
 
     def _known(self, digests: Digests) -> NDArray[np.bool_]:
         """Return which of the events are predicted, spilled or closed."""
@@ -496,27 +485,22 @@ class Join:
 
     def add_early(self, early: EarlyLabel) -> None:
         """Let a label wait for its interaction."""
-        event_id = self.identify(early.label)
-        self.waiting[event_id] = early
-        self.waiting_bytes += early.source.size
-        self._early_timers.add(early.label.timestamp + self.early, early.source.offset, event_id)
+        self.early_labels.add(self.digests([self.identify(early.label)]), [early])
 
     def pop_early(self, event_id: Id) -> EarlyLabel | None:
         """Remove and return the early label of an event, if there is one."""
-        early = self.waiting.pop(event_id, None)
-        if early is not None:
-            self.waiting_bytes -= early.source.size
+        row = self.early_labels.row(event_id)
+        return None if row == NO_ROW else self._pop_early(row)
+
+    def _pop_early(self, row: int) -> EarlyLabel:
+        early = self.early_labels.at(row)
+        self.early_labels.remove(np.array([row]))
         return early
 
     def orphans(self, stream_time: int) -> Iterator[EarlyLabel]:
         """Remove and yield early labels that are overdue, or for which there is no room, oldest first."""
-        for event_id in self._early_timers.due(stream_time):
-            early = self.waiting[event_id]
-            self.pop_early(event_id)
-            yield early
-
-    def _early_over_capacity(self) -> bool:
-        return self.waiting_bytes > self.early_bytes
+        while (row := self.early_labels.next_due(stream_time, self.early_bytes)) != NO_ROW:
+            yield self._pop_early(row)
 
     def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:
         """Return the numbers from which predictions and outcomes are read to restore these tables.

@@ -33,6 +33,5 @@ def _warm_up_ids() -> None:
     ids = IdColumns.of([0], [[0]])
     texts.append(ids)
     texts.equal(none, ids, none)
-    ids.equal(row, ids, row)
     ids.begin_records(none, RecordNames(Prediction, 2), ids.text, none)
     texts.keep(row)

@@ -13,6 +13,7 @@ from forks.jit import njit, read_only
 from pipeline.records.fields import Id
 
 Bytes: TypeAlias = NDArray[np.uint8]
+Flags: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
 
 _COMMA, _LINE_FEED = b",\n"
@@ -44,13 +45,8 @@ class IdColumns(NamedTuple):
             np.ascontiguousarray(self.ends[:, rows]),
         )
 
-    def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:
-        """Whether the entities of these rows are those of rows of another table, one by one."""
-        text, others = read_only(self.text), read_only(other.text)
-        return bool(_equal(text, self.begins, self.ends, rows, others, other.begins, other.ends, other_rows))
-
-    def begin_records(self, rows: Integers, names: RecordNames, text: Bytes, begins: Integers) -> bool:
-        """Whether records begin with the ids of these rows, one by one.
+    def begin_records(self, rows: Integers, names: RecordNames, text: Bytes, begins: Integers) -> Flags:
+        """Return of each record whether it begins with the ids of the row beside it, shape (n,).
 
         Parameters
         ----------
@@ -63,8 +59,9 @@ class IdColumns(NamedTuple):
         begins
             Where they begin, shape (n,).
         """
-        own, records = read_only(self.text), read_only(text)
-        return bool(_begin_records(own, self.begins, self.ends, rows, names.lengths, records, begins))
+        own, records, out = read_only(self.text), read_only(text), np.zeros(len(rows), dtype=np.bool_)
+        _begin_records(own, self.begins, self.ends, rows, names.lengths, records, begins, out)
+        return out
 
 
 class RecordNames:
@@ -91,29 +88,6 @@ class RecordNames:
 
 
 @njit(cache=True, nogil=True)
-def _equal(  # noqa: PLR0917 - compiled code is called by position
-    text: Bytes,
-    begins: Integers,
-    ends: Integers,
-    rows: Integers,
-    other: Bytes,
-    other_begins: Integers,
-    other_ends: Integers,
-    other_rows: Integers,
-) -> bool:
-    for number in range(len(rows)):
-        for column in range(1, begins.shape[0]):
-            begin, other_begin = begins[column, rows[number]], other_begins[column, other_rows[number]]
-            size = ends[column, rows[number]] - begin
-            if other_ends[column, other_rows[number]] - other_begin != size:
-                return False
-            for place in range(size):
-                if text[begin + place] != other[other_begin + place]:
-                    return False
-    return True
-
-
-@njit(cache=True, nogil=True)
 def _begin_records(  # noqa: PLR0917 - compiled code is called by position
     text: Bytes,
     begins: Integers,
@@ -122,16 +96,20 @@ def _begin_records(  # noqa: PLR0917 - compiled code is called by position
     name_lengths: Integers,
     records: Bytes,
     record_begins: Integers,
-) -> bool:
+    out: Flags,
+) -> None:
+    """Write which records begin with the ids of the rows beside them."""
     # No id holds a line feed, so a comparison ends with the record at the latest.
     for number in range(len(rows)):
-        at = record_begins[number]
+        at, same = record_begins[number], True
         for column in range(begins.shape[0]):
             at += name_lengths[column]
             for place in range(begins[column, rows[number]], ends[column, rows[number]]):
                 if records[at] != text[place]:
-                    return False
+                    same = False
+                    break
                 at += 1
-            if records[at] != _COMMA:
-                return False
-    return True
+            if not same or records[at] != _COMMA:
+                same = False
+                break
+        out[number] = same

@@ -73,6 +73,16 @@ class InputColumns:
             self.records[begin:end],
         )
 
+    def select(self, rows: Integers) -> InputColumns:
+        """Return those of some rows, in the same text."""
+        return InputColumns(
+            self.text,
+            np.ascontiguousarray(self.begins[:, rows]),
+            np.ascontiguousarray(self.ends[:, rows]),
+            {name: column[rows] for name, column in self.numbers.items()},
+            [self.records[row] for row in rows.tolist()] if self.records else (),
+        )
+
     @classmethod
     def concat(cls, pieces: Sequence[InputColumns]) -> InputColumns:
         """Join pieces of one input, at least one."""

@@ -1,49 +1,61 @@
-"""The fast path: process many messages at once, where nothing unusual happens.
+"""Join merged messages, and plan what the model predicts and learns of them, in columns.
 
-Nearly always an interaction is new and a label finds its prediction. For such messages, one by one in
-`pipeline.task.task` and all at once here give the same result, and all at once costs less. Predictions that
-expire between the messages are closed with them. Everything else (duplicates, early labels, late labels,
-messages that cannot be used) is left to the task.
+`pipeline.join.loop` says what happens, as a log of actions. Here its inputs are looked up in the tables, and
+its actions become a plan, dead letters, and changes of the tables.
 """
 
 from __future__ import annotations
 
 from array import array
-from typing import NamedTuple, TypeVar
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.join.closing import NONE, Closings, Waiting, close_in_order
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.matching import match_events
-from pipeline.join.records import Pending
+from pipeline.join.loop import (
+    NONE,
+    Action,
+    ActionLog,
+    Known,
+    Limits,
+    Message,
+    Messages,
+    Waiting,
+    join_messages,
+)
+from pipeline.join.records import EarlyLabel, Pending
+from pipeline.join.symbols import number_events
 from pipeline.join.tables import UNDECIDED, Due, Join
 from pipeline.model.model import Model
-from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.records.entities import columns_of
+from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.id_columns import IdColumns
 from pipeline.records.input_columns import InputColumns
-from pipeline.task.merged_messages import MergedMessages
-from pipeline.task.merging import Integers
-from pipeline.task.plan import Plan
+from pipeline.records.inputs import Label
+from pipeline.records.names import Fault
+from pipeline.task.merging import Integers, Merged
+from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.prior_predictions import PriorPredictions
+from pipeline.task.record_queue import Position, RecordQueue
 
-Value = TypeVar("Value")
-Other = TypeVar("Other")
-
-MIN_MESSAGES = 2
-"""Fewest messages for which the fast path is tried."""
-PLAIN_MESSAGES = 8
-"""Messages to process one by one where it was refused, so that attempts do not cost more than they do."""
-UNUSUAL_MESSAGES = 2
-"""Messages to process one by one where an unusual one is next: often a label, then its interaction."""
-MAX_MESSAGES = 4096
-"""Most messages processed together."""
-MAX_ATTEMPTS = 2
-"""Most attempts before the next messages are processed one by one: the second ends before an unusual one."""
+MAX_MESSAGES: Final = 4096
+"""Most messages that are joined together."""
+_NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
+_NOTHING: Final = Waiting(_NO_INTEGERS, _NO_INTEGERS, _NO_INTEGERS, complete=True, size=0)
+_OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.CROWDED_OUT)
+_COUNTERS: Final = {
+    Action.PREDICTED: "predictions",
+    Action.LABELLED: "labelled",
+    Action.EXPIRED: "expired",
+    Action.DUPLICATE_INTERACTION: "duplicate_interactions",
+    Action.DUPLICATE_LABEL: "duplicate_labels",
+    Action.EARLY: "early",
+}
+"""What is counted of each action; dead letters are counted by their fault."""
 
 
 class Progress(NamedTuple):
@@ -61,218 +73,462 @@ class Progress(NamedTuple):
     """What a prediction that expires teaches."""
 
 
-class PlannedMessages(NamedTuple):
-    """The plan of messages, and what becomes of the join's tables."""
+class _Entries(NamedTuple):
+    """Predictions that wait: those of the events of messages, and those that may be due."""
+
+    rows: Integers
+    """Their rows in memory; `NO_ROW` of those that are spilled."""
+    spilled: Integers
+    """Their rows among those that are spilled; `NO_ROW` of those in memory."""
+    numbers: Integers
+    waiting: Waiting
+
+
+class JoinedMessages(NamedTuple):
+    """What became of merged messages."""
 
     plan: Plan
-    opened: Integers
-    """Rows of the plan's predictions that wait for their label."""
-    digests: Digests
-    """Those of the events of the plan's predictions, shape (n, 2)."""
-    ids: IdColumns
-    """Their ids."""
-    closed_rows: Integers
-    """Rows of the predictions in memory that get an outcome."""
-    closed_spilled: list[Id]
-    """Events of the spilled predictions that get an outcome."""
-    closed_digests: Digests
-    """Those of the events that get an outcome, shape (outcomes, 2)."""
-    remembered_until: Integers
-    """How long these are remembered, in milliseconds."""
-    expired: NDArray[np.bool_]
-    """Which of them get no label."""
-    crowded_out: int
-    """How many expire because there is no room."""
-
-    def apply(self, join: Join) -> None:
-        """Change the tables."""
-        plan, rows = self.plan, self.opened
-        join.drop_rows(self.closed_rows)
-        join.drop_spilled(self.closed_spilled)
-        whole = len(rows) == len(plan.event_ids)
-        join.open_rows(
-            self.digests if whole else self.digests[rows],
-            plan.first + rows,
-            np.array(plan.timestamps, dtype=np.int64)[rows],
-            np.array(plan.versions, dtype=np.int64)[rows],
-            self.ids if whole else self.ids.select(rows),
-        )
-        join.remember_closed(self.closed_digests, self.remembered_until, plan.folded, self.expired)
+    merged: Merged
+    """Those that were processed."""
+    counts: Counter[str]
+    stream_time: int
+    """After them, in milliseconds."""
 
 
-class _Events(NamedTuple):
-    """The events of messages."""
-
-    event_ids: list[Id]
-    """Of the interactions."""
-    digests: Digests
-    """Those of the interactions' events, shape (n, 2)."""
-    label_digests: Digests
-    """Those of the labels' events, shape (m, 2)."""
-
-
-class _Found(NamedTuple):
-    """Where the predictions of labels are."""
-
-    rows: Integers
-    """Of each label: the new predictions first, then the others in the order of labels."""
-    label_rows: Integers
-    """Those of the others among the labels."""
-    join_rows: Integers
-    """Of the others, their rows in the join's table; `NO_ROW` of those that are spilled."""
-    spilled: list[Pending]
-    """Those that are spilled."""
-
-
-class _Outcomes(NamedTuple):
-    """The outcomes, with and without labels."""
-
-    closings: Closings
-    expired: NDArray[np.bool_]
-    """Which have no label."""
-    rows: Integers
-    """Of each: the new predictions first, then `_Found`'s others, then those that expired."""
-    due: Due
-    """Those that expired and are not new, in their order."""
-    spilled: list[Pending]
-    """Those of them that are spilled."""
-    numbers: Integers
-    """The numbers of the others, and of those that expired."""
-
-    def spread(self, column: list[Value], missing: Other) -> list[Value | Other]:
-        """Return a column of labels as one of outcomes."""
-        if len(column) == len(self.expired):
-            return [*column]
-        return [column[label] if label != NONE else missing for label in self.closings.labels.tolist()]
-
-
-def try_plan(
-    messages: MergedMessages, join: Join, model: Model, progress: Progress, max_steps: int
-) -> PlannedMessages | int:
-    """Return the plan of messages, if every interaction is new and every label finds its prediction.
+def join_queued(  # noqa: PLR0917 - what is read, and what is known
+    interactions: RecordQueue,
+    labels: RecordQueue,
+    merged: Merged,
+    join: Join,
+    model: Model,
+    progress: Progress,
+    max_steps: int,
+) -> JoinedMessages:
+    """Join merged messages. The tables are changed, and the queues are not.
 
     Parameters
     ----------
-    messages
-        Merged messages; no early label becomes overdue in them.
+    interactions, labels
+        The queues of the inputs.
+    merged
+        Their next messages.
     join
-        Tables; nothing changes in them.
+        The tables.
     model
         Its features and its target; nothing changes in it.
     progress
         How far the task has come.
     max_steps
-        Most messages and predictions that become overdue.
-
-    Returns
-    -------
-    PlannedMessages or int
-        If something is unusual, a lower number of messages to try instead: those before it, or half of them
-        where its place is not known.
+        Most messages, predictions that expire and labels that are orphans because time passes.
     """
-    interactions, n = messages.interactions, len(messages.interactions)
-    digests, label_digests = _digests(interactions, join), _digests(messages.labels, join)
-    events = _Events(interactions.ids(0), digests, label_digests)
-    rows = match_events(digests, label_digests)
-    if isinstance(rows, int):
-        return messages.before_interaction(rows) if rows < n else messages.before_label(rows - n)
-    if (known := join.first_known(events.event_ids, digests)) is not None:
-        return messages.before_interaction(known)
-    found = _find_predictions(rows, messages, label_digests, join)
-    if isinstance(found, int):
-        return messages.before_label(found)
-    if not _labels_match(found, messages, join):
-        return messages.half
-    outcomes = _close(messages, found, join, progress, max_steps)
-    if isinstance(outcomes, int):
-        return outcomes
-    return _planned(messages, events, found, outcomes, join, model, progress)
+    return _Slice(interactions, labels, merged, join, model, progress).run(max_steps)
 
 
-def plan_expired(
-    join: Join, model: Model, progress: Progress, time: int, max_steps: int
-) -> PlannedMessages | None:
-    """Return the plan of the predictions that are overdue at a time, before any message.
+def pass_time(join: Join, model: Model, progress: Progress, time: int, max_steps: int) -> JoinedMessages:
+    """Do the same without a message, as time passes up to a moment, in milliseconds."""
+    queue = _NO_QUEUE
+    merged = Merged(
+        np.array([Message.TIME], dtype=np.uint8), np.zeros(1, dtype=np.int64), np.array([time]), 0, 0
+    )
+    return _Slice(queue, queue, merged, join, model, progress).run(max_steps)
+
+
+class _Slice:
+    """Merged messages, on their way through the join."""
+
+    def __init__(  # noqa: PLR0917 - see `join_queued`
+        self,
+        interactions: RecordQueue,
+        labels: RecordQueue,
+        merged: Merged,
+        join: Join,
+        model: Model,
+        progress: Progress,
+    ) -> None:
+        self.queues = interactions, labels
+        self.merged, self.join, self.model, self.progress = merged, join, model, progress
+        self.interactions = interactions.columns(merged.interactions)
+        self.labels = labels.columns(merged.labels)
+        self.n, self.m = len(self.interactions), len(self.labels)
+        self.rows, self.places = _usable(merged)
+        self.digests = _digests(self.interactions, join), _digests(self.labels, join)
+        self.symbols = number_events(*self.digests)
+        self.label_ids = _id_columns(self.labels)
+
+    def run(self, max_steps: int) -> JoinedMessages:
+        """Run the join loop, and let the tables and a plan follow from its actions."""
+        join, progress = self.join, self.progress
+        times = np.ascontiguousarray(self.merged.times)
+        latest = max(progress.stream_time, int(times.max())) if len(times) else progress.stream_time
+        entries, pending_of = self._pending(latest, max_steps)
+        early_rows, early, early_of = self._early(latest)
+        closed, closed_until, closed_expired = self._closed(latest, len(entries.rows))
+        self.entries, self.early_rows = entries, early_rows
+        self.early_labels = [join.early_labels.at(row) for row in early_rows.tolist()]
+        self.spilled = dict[int, Pending]()
+        known = Known(
+            pending_of,
+            early_of,
+            closed_until,
+            closed_expired,
+            self._same_pending(pending_of),
+            self._same_early(early_of),
+        )
+        sizes = np.array(self.queues[1].sizes(self.merged.labels), dtype=np.int64)[self.places[1]]
+        messages = Messages(
+            self.merged.kinds,
+            self.rows,
+            times,
+            self.symbols.interactions,
+            self.symbols.labels,
+            sizes,
+            _id_columns(self.interactions),
+            self.label_ids,
+        )
+        limits = Limits(
+            join.window, join.early, join.max_pending, join.early_bytes, join.max_closed, max_steps
+        )
+        log = join_messages(
+            messages,
+            known,
+            entries.waiting,
+            early,
+            join.early_labels.sizes(early_rows),
+            closed,
+            limits,
+            progress.stream_time,
+        )
+        return self._follow(log)
+
+    # What the tables know.
+
+    def _pending(self, latest: int, max_steps: int) -> tuple[_Entries, Integers]:
+        """Return the predictions that wait, and that of each symbol."""
+        join, digests = self.join, self.symbols.digests
+        rows = join.pending.find(digests)
+        spilled = join.spilled.find(digests) if join.spilled else np.full(len(rows), NO_ROW)
+        of_symbols = np.flatnonzero((rows != NO_ROW) | (spilled != NO_ROW))
+        rows, spilled = rows[of_symbols], spilled[of_symbols]
+        due = join.first_due(latest, self.n, max_steps + self.n)
+        places = np.full(len(due.rows), NONE)
+        for known, wanted in ((rows, due.rows), (spilled, due.spilled)):
+            here = wanted != NO_ROW
+            places[here] = _place(known, wanted[here])
+        others = np.flatnonzero(places == NONE)
+        places[others] = len(rows) + np.arange(len(others))
+        rows, spilled = np.append(rows, due.rows[others]), np.append(spilled, due.spilled[others])
+        deadlines, numbers = _NO_INTEGERS, _NO_INTEGERS
+        if len(rows):
+            deadlines, numbers = np.empty((2, len(rows)), dtype=np.int64)
+            inside = rows != NO_ROW
+            deadlines[inside] = join.pending.deadlines[rows[inside]]
+            numbers[inside] = join.pending.numbers[rows[inside]]
+            if join.spilled:
+                deadlines[~inside] = join.spilled.timestamps(spilled[~inside]) + join.window
+                numbers[~inside] = join.spilled.sequences(spilled[~inside])
+        pending_of = np.full(len(digests), NONE)
+        pending_of[of_symbols] = self.n + np.arange(len(of_symbols))
+        symbols = np.append(of_symbols, np.full(len(others), NONE))
+        waiting = Waiting(deadlines, symbols, places, len(due.rows) < max_steps + self.n, join.pending_count)
+        return _Entries(rows, spilled, numbers, waiting), pending_of
+
+    def _early(self, latest: int) -> tuple[Integers, Waiting, Integers]:
+        """Return the rows of the labels that wait, what is known of them, and that of each symbol."""
+        table, digests = self.join.early_labels, self.symbols.digests
+        early_of = np.full(len(digests), NONE)
+        if not len(table):
+            return _NO_INTEGERS, _NOTHING, early_of
+        found = table.rows.find(digests)
+        of_symbols = np.flatnonzero(found != NO_ROW)
+        full = table.bytes + sum(self.queues[1].sizes(self.merged.labels)) > self.join.early_bytes
+        due = table.rows.first_rows(latest, len(table) if full else 0)
+        rows = found[of_symbols]
+        places = _place(rows, due)
+        others = np.flatnonzero(places == NONE)
+        places[others] = len(rows) + np.arange(len(others))
+        rows = np.append(rows, due[others])
+        early_of[of_symbols] = self.m + np.arange(len(of_symbols))
+        symbols = np.append(of_symbols, np.full(len(others), NONE))
+        return rows, Waiting(table.rows.deadlines[rows], symbols, places, True, table.bytes), early_of
+
+    def _closed(self, latest: int, entries: int) -> tuple[Waiting, Integers, NDArray[np.bool_]]:
+        """Return the closed events that may be forgotten for want of room, and what each symbol is."""
+        join, digests = self.join, self.symbols.digests
+        table = join.closed
+        found = table.find(digests)
+        here = np.flatnonzero(found != NO_ROW)
+        until, expired = np.full(len(digests), NONE), np.zeros(len(digests), dtype=np.bool_)
+        if len(here):
+            until[here] = table.deadlines[found[here]]
+            expired[here] = table.numbers[found[here]] % 2 == 1
+        excess = len(table) + self.n + entries - join.max_closed
+        if excess <= 0:
+            return _NOTHING._replace(size=len(table)), until, expired
+        rows = table.first_rows(latest, excess)
+        symbols, places = np.full(len(rows), NONE), _place(found[here], rows)
+        symbols[places != NONE] = here[places[places != NONE]]
+        return Waiting(table.deadlines[rows], symbols, np.arange(len(rows)), True, len(table)), until, expired
+
+    def _same_pending(self, pending_of: Integers) -> NDArray[np.bool_]:
+        """Return of each label whether it names the entities of the prediction that waits for it."""
+        same = np.zeros(self.m, dtype=np.bool_)
+        places = pending_of[self.symbols.labels] - self.n
+        of_labels = np.flatnonzero(places >= 0)
+        if not len(of_labels):
+            return same
+        rows = self.entries.rows[places[of_labels]]
+        inside = rows != NO_ROW
+        same[of_labels[inside]] = self.join.same_ids(rows[inside], self.label_ids, of_labels[inside])
+        for label in of_labels[~inside].tolist():
+            ids = tuple(self.labels.ids(column, np.array([label]))[0] for column in range(1, self._columns))
+            same[label] = self._read_spilled(int(places[label])).ids == ids
+        return same
+
+    def _same_early(self, early_of: Integers) -> NDArray[np.bool_]:
+        """Return of each interaction whether the label that waits for it names its entities."""
+        same = np.zeros(self.n, dtype=np.bool_)
+        places = early_of[self.symbols.interactions] - self.m
+        for row in np.flatnonzero(places >= 0).tolist():
+            one = np.array([row])
+            ids = tuple(self.interactions.ids(column, one)[0] for column in range(1, self._columns))
+            same[row] = self.early_labels[places[row]].label.ids == ids
+        return same
+
+    @property
+    def _columns(self) -> int:
+        return 1 + self.model.features.entities
+
+    def _read_spilled(self, entry: int) -> Pending:
+        """Return a prediction that is spilled, which is read once."""
+        if entry not in self.spilled:
+            assert self.join.spilled is not None
+            [record] = self.join.spilled.read(self.entries.spilled[entry : entry + 1])
+            self.spilled[entry] = Pending.of_spilled(record)
+        return self.spilled[entry]
+
+    # What follows from the actions.
+
+    def _follow(self, log: ActionLog) -> JoinedMessages:
+        """Make the plan of the actions, and change the tables as they say."""
+        merged = self.merged.first(log.messages)
+        plan, opened = self._plan(log)
+        counts = Counter[str]()
+        for kind, number in zip(*np.unique(log.kinds, return_counts=True), strict=True):
+            if (name := _COUNTERS.get(Action(kind))) is not None:
+                counts[name] = int(number)
+        crowded_out = int(np.count_nonzero(log.kinds == Action.CROWDED_OUT))
+        if crowded_out:
+            counts["expired"] += crowded_out
+            counts["crowded_out"] = crowded_out
+        counts.update(interactions=merged.interactions, labels=merged.labels)
+        plan.dead_letters = self._dead_letters(log, counts)
+        self._change_tables(log, plan, opened)
+        return JoinedMessages(plan, merged, counts, log.stream_time)
+
+    def _plan(self, log: ActionLog) -> tuple[Plan, Integers]:
+        """Return the plan, and the interactions that were predicted."""
+        progress, model, n = self.progress, self.model, self.n
+        predicted, closing = log.of(Action.PREDICTED), log.of(*_OUTCOMES)
+        opened, sources, targets = log.sources[predicted], log.sources[closing], log.targets[closing]
+        interactions = self.interactions if len(opened) == n else self.interactions.select(opened)
+        own = np.full(n, NONE)
+        own[opened] = np.arange(len(opened))
+        timestamps = self._interaction_times()[opened]
+        ratios: list[Any] = [*self.labels.field("watch_ratio")] if self.m else []
+        ratios += [each.label.watch_ratio for each in self.early_labels]
+        numbers = np.concatenate([progress.predicted + own, self.entries.numbers])[targets]
+        times = [*self._label_times().tolist(), *(each.label.timestamp for each in self.early_labels)]
+        learned = [*model.target.labels(ratios)] if ratios else []
+        weights = list[float]()
+        if model.weighted:
+            known = [*self.labels.field("weight")] if self.m else []
+            weights = _spread([*known, *(each.label.weight for each in self.early_labels)], sources, 1.0)
+        plan = Plan(
+            first=progress.predicted,
+            folded=progress.folded,
+            event_ids=interactions.ids(0),
+            ids=_entity_ids(interactions, model.features.entities),
+            timestamps=timestamps.tolist(),
+            values=model.features.event.values_of(interactions.field, timestamps),
+            versions=(progress.folded + np.searchsorted(closing, predicted)).tolist(),
+            carried=interactions.carried,
+            labels=_spread(learned, sources, progress.missing_label),
+            watch_ratios=_spread(ratios, sources, None),
+            label_timestamps=_spread(times, sources, None),
+            weights=weights,
+            prior=self._prior(sources, targets, numbers),
+            steps=log.steps,
+        )
+        plan.closed = array("q", numbers.tobytes())
+        return plan, opened
+
+    def _interaction_times(self) -> Integers:
+        """Return the times of the interactions that can be used."""
+        times: Integers = self.merged.times[self.merged.kinds == Message.INTERACTION]
+        return times
+
+    def _label_times(self) -> Integers:
+        """Return the times of the labels that can be used."""
+        times: Integers = self.merged.times[self.merged.kinds == Message.LABEL]
+        return times
+
+    def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> PriorPredictions:
+        """Return those of the predictions with outcomes that were made before the batch, in their order."""
+        before = np.flatnonzero((targets >= self.n) & (numbers < self.progress.first))
+        entries, labels = targets[before] - self.n, sources[before]
+        rows = self.entries.rows[entries]
+        inside, labelled = rows != NO_ROW, (labels >= 0) & (labels < self.m)
+        parts = [
+            np.flatnonzero(inside & labelled),
+            np.flatnonzero(inside & ~labelled),
+            np.flatnonzero(~inside),
+        ]
+        of_labels, unlabelled, spilled = parts
+        ids = [self.labels.ids(column, labels[of_labels]) for column in range(len(self.labels.begins))]
+        prior = _prior_in_memory(rows[of_labels], ids, self.join)
+        if len(unlabelled):
+            found = self.join.ids_of(rows[unlabelled])
+            prior.extend(
+                _prior_in_memory(rows[unlabelled], [*map(list, zip(*found, strict=True))], self.join)
+            )
+        if len(spilled):
+            prior.extend(PriorPredictions.of(map(self._read_spilled, entries[spilled].tolist())))
+        if len(unlabelled) or len(spilled):
+            return prior.take(np.argsort(np.concatenate(parts)).tolist())
+        return prior
+
+    def _dead_letters(self, log: ActionLog, counts: Counter[str]) -> list[DeadLetter]:
+        """Return the messages that could not be used, and count them by their fault."""
+        found = list[DeadLetter]()
+        kinds = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
+        for place in log.of(*kinds).tolist():
+            kind, row = Action(log.kinds[place]), int(log.sources[place])
+            if kind is Action.REJECTED:
+                queue, at = self.queues[0], row
+                if row >= self.merged.interactions:
+                    queue, at = self.queues[1], row - self.merged.interactions
+                rejected = queue.record_at(at)
+                assert isinstance(rejected, RejectedRecord)
+                source = queue.source_at(at)
+            else:
+                rejected = reason_of(kind, self.model.features.entity_names)
+                source = self._early_label(row).source if row >= self.m else self._label_source(row)
+            counts[rejected.fault] += 1
+            found.append(DeadLetter(source, rejected.fault, rejected.reason))
+        return found
+
+    def _label_source(self, row: int) -> Any:
+        return self.queues[1].source_at(int(self.places[1][row]))
+
+    def _early_label(self, source: int) -> EarlyLabel:
+        return self.early_labels[source - self.m]
+
+    def _change_tables(self, log: ActionLog, plan: Plan, opened: Integers) -> None:
+        """Let the tables follow: what waits, what is closed, and which labels are early."""
+        join, n, m = self.join, self.n, self.m
+        closing = log.of(*_OUTCOMES)
+        sources, targets = log.sources[closing], log.targets[closing]
+        closed = self._closed_events(sources, targets, plan.folded, log.stream_time)
+        entries = targets[targets >= n] - n
+        rows = self.entries.rows[entries]
+        join.drop_rows(rows[rows != NO_ROW])
+        if join.spilled and (rows == NO_ROW).any():
+            join.spilled.remove_rows(self.entries.spilled[entries[rows == NO_ROW]])
+        left = np.ones(n, dtype=np.bool_)
+        left[targets[targets < n]] = False
+        waits = np.flatnonzero(left[opened])
+        rows, ids = opened[waits], _id_columns(self.interactions)
+        whole = len(rows) == n
+        join.open_rows(
+            self.digests[0] if whole else self.digests[0][rows],
+            plan.first + waits,
+            np.array(plan.timestamps, dtype=np.int64)[waits],
+            np.array(plan.versions, dtype=np.int64)[waits],
+            ids if whole else ids.select(rows),
+        )
+        join.forget(log.stream_time)
+        join.closed.append(*closed)
+        join.forget(log.stream_time)
+        gone = log.sources[log.of(Action.LABELLED, Action.MISMATCHED, Action.ORPHAN)]
+        if (old := gone[gone >= m] - m).size:
+            join.early_labels.remove(self.early_rows[old])
+        came = log.sources[log.of(Action.EARLY)]
+        if len(came := came[~np.isin(came, gone)]):
+            labels = [self._new_early_label(row) for row in came.tolist()]
+            join.early_labels.add(self.digests[1][came], labels)
+
+    def _closed_events(
+        self, sources: Integers, targets: Integers, first: int, stream_time: int
+    ) -> tuple[Digests, Integers, Integers]:
+        """Return digest, number and last moment of the closed events that are still to be remembered."""
+        join, n = self.join, self.n
+        own, entries = targets < n, targets[targets >= n] - n
+        digests, deadlines = np.empty((len(targets), 2), dtype=np.uint64), np.empty(len(targets), np.int64)
+        digests[own], deadlines[own] = self.digests[0][targets[own]], self._interaction_times()[targets[own]]
+        deadlines[own] += join.window
+        rows, spilled, numbers, waiting = self.entries
+        due = Due(waiting.deadlines[entries], numbers[entries], rows[entries], spilled[entries])
+        digests[~own], deadlines[~own] = join.digests_of(due), due.deadlines
+        early = [each.label.timestamp for each in self.early_labels]
+        times, labelled = np.append(self._label_times(), np.array(early, dtype=np.int64)), sources != NONE
+        deadlines[labelled] = times[sources[labelled]]
+        until, closed = deadlines + join.window, 2 * np.arange(first, first + len(targets)) + ~labelled
+        kept = until >= stream_time
+        return digests[kept], closed[kept], until[kept]
+
+    def _new_early_label(self, row: int) -> EarlyLabel:
+        place = int(self.places[1][row])
+        label = self.queues[1].record_at(place)
+        assert isinstance(label, Label)
+        return EarlyLabel(label, self.queues[1].source_at(place))
+
+
+def reason_of(kind: Action, entities: Sequence[str], *, of_item: bool = False) -> RejectedRecord:
+    """Return why a label cannot be used.
 
     Parameters
     ----------
-    join, model, progress
-        As for `try_plan`.
-    time
-        In milliseconds.
-    max_steps
-        Most predictions that expire.
-
-    Returns
-    -------
-    PlannedMessages or None
-        None if they are left to the task: they are too few, or there is no room for all that wait.
+    kind
+        What happened to it.
+    entities
+        The names of the stream's entities.
+    of_item
+        Whether labels are of items of slates.
     """
-    if join.over_capacity():
-        return None
-    due = join.first_due(time, 0, max_steps)
-    count = len(due.rows)
-    if count < MIN_MESSAGES:
-        return None
-    none, places = np.empty(0, dtype=np.int64), np.arange(count)
-    closings = Closings(0, np.full(count, NONE), places, none, 0, count)
-    return _planned(
-        MergedMessages(InputColumns.of([]), InputColumns.of([]), none, none, none, none, NO_TIMESTAMP),
-        _Events([], join.digests([]), join.digests([])),
-        _Found(none, none, none, []),
-        _Outcomes(closings, np.ones(count, dtype=np.bool_), places, due, join.read_spilled(due), due.numbers),
-        join,
-        model,
-        progress,
-    )
+    if kind is Action.LATE:
+        return RejectedRecord(Fault.LATE, "the label came after its prediction had expired")
+    if kind is Action.MISMATCHED:
+        names = " or ".join(entities)
+        return RejectedRecord(Fault.MISMATCHED, f"{names} differ from those of the interaction")
+    assert kind is Action.ORPHAN
+    about = "event_id and item" if of_item else "event_id"
+    return RejectedRecord(Fault.ORPHAN, f"no interaction with this {about} came while the label waited")
 
 
-def _planned(  # noqa: PLR0917 - what was found of the same messages
-    messages: MergedMessages,
-    events: _Events,
-    found: _Found,
-    outcomes: _Outcomes,
-    join: Join,
-    model: Model,
-    progress: Progress,
-) -> PlannedMessages:
-    """Make the plan of messages whose outcomes are known."""
-    interactions, labels, n = messages.interactions, messages.labels, len(messages.interactions)
-    ratios, expired = labels.field("watch_ratio"), outcomes.expired
-    plan = Plan(
-        first=progress.predicted,
-        folded=progress.folded,
-        event_ids=events.event_ids,
-        ids=_entity_ids(interactions, model.features.entities),
-        timestamps=messages.interaction_times.tolist(),
-        values=model.features.event.values_of(interactions.field, messages.interaction_times),
-        versions=(progress.folded + outcomes.closings.outcomes_before).tolist(),
-        carried=interactions.carried,
-        labels=outcomes.spread([*model.target.labels(ratios)], progress.missing_label),
-        watch_ratios=outcomes.spread([*ratios], None),
-        label_timestamps=outcomes.spread(messages.label_times.tolist(), None),
-        weights=outcomes.spread([*labels.field("weight")], 1.0) if model.weighted else [],
-        prior=_prior(found, outcomes, labels, progress.first, join),
-        steps=outcomes.closings.steps,
-    )
-    own = np.arange(progress.predicted, progress.predicted + n)
-    plan.closed = array("q", np.concatenate([own, outcomes.numbers])[outcomes.rows].tobytes())
-    left = np.ones(n, dtype=np.bool_)
-    left[outcomes.rows[outcomes.rows < n]] = False
-    closed_digests, until = _remembered(messages, events, found, outcomes, join)
-    rows = np.concatenate([found.join_rows, outcomes.due.rows])
-    return PlannedMessages(
-        plan,
-        np.flatnonzero(left),
-        events.digests,
-        _id_columns(interactions),
-        rows[rows != NO_ROW],
-        [each.event_id for each in found.spilled + outcomes.spilled],
-        closed_digests,
-        until,
-        expired,
-        outcomes.closings.crowded_out,
-    )
+def _usable(merged: Merged) -> tuple[Integers, tuple[Integers, Integers]]:
+    """Return the row of each message among those of its input that can be used, and the places of these."""
+    rows = merged.rows.copy()
+    of_interactions = merged.kinds == Message.INTERACTION
+    of_labels = merged.kinds == Message.LABEL
+    places = merged.rows[of_interactions], merged.rows[of_labels]
+    rows[of_interactions], rows[of_labels] = np.arange(len(places[0])), np.arange(len(places[1]))
+    return rows, places
+
+
+def _place(rows: Integers, wanted: Integers) -> Integers:
+    """Return the place of each wanted row among rows, which differ; `NONE` where it is not there."""
+    places = np.full(len(wanted), NONE)
+    if len(rows) and len(wanted):
+        order = np.argsort(rows)
+        at = np.minimum(np.searchsorted(rows, wanted, sorter=order), len(rows) - 1)
+        found = rows[order[at]] == wanted
+        places[found] = order[at[found]]
+    return places
+
+
+def _spread(column: list[Any], sources: Integers, missing: Any) -> list[Any]:
+    """Return a column of labels as one of outcomes."""
+    return [column[source] if source != NONE else missing for source in sources.tolist()]
 
 
 def _digests(columns: InputColumns, join: Join) -> Digests:
@@ -284,143 +540,9 @@ def _entity_ids(columns: InputColumns, entities: int) -> tuple[list[Id], ...]:
     return tuple(columns.ids(1 + entity) if len(columns) else [] for entity in range(entities))
 
 
-def _find_predictions(rows: Integers, messages: MergedMessages, digests: Digests, join: Join) -> _Found | int:
-    """Find the predictions of the labels; or return a label that none comes before.
-
-    Of each label, `rows` has the row of its interaction, and one more than all rows where there is none here.
-    """
-    n, labels = len(messages.interactions), messages.labels
-    early = np.flatnonzero((rows < n) & (rows >= messages.interactions_before))
-    if len(early):
-        return int(early[0])
-    before = rows == n
-    label_rows = np.flatnonzero(before)
-    join_rows = join.pending.find(digests[before])
-    elsewhere = join_rows == NO_ROW
-    spilled = list[Pending]()
-    if elsewhere.any():
-        records = join.spilled.find_all(labels.ids(0, label_rows[elsewhere])) if join.spilled else None
-        if records is None:
-            return int(label_rows[np.argmax(elsewhere)])
-        spilled = list(map(Pending.of_spilled, records))
-    rows[before] += np.arange(len(join_rows))
-    return _Found(rows, label_rows, join_rows, spilled)
-
-
-def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
-    """Whether each label names the entities of its interaction."""
-    rows, n = found.rows, len(messages.interactions)
-    own, named = rows < n, _id_columns(messages.labels)
-    new, earlier = np.flatnonzero(own), found.label_rows
-    if not named.equal(new, _id_columns(messages.interactions), rows[new]):
-        return False
-    in_memory = found.join_rows != NO_ROW
-    if not join.same_ids(found.join_rows[in_memory], named, earlier[in_memory]):
-        return False
-    spilled = found.spilled
-    return not spilled or named.equal(
-        earlier[~in_memory],
-        IdColumns.of([each.event_id for each in spilled], columns_of([each.ids for each in spilled], 0)),
-        np.arange(len(spilled)),
-    )
-
-
 def _id_columns(columns: InputColumns) -> IdColumns:
     # Compiled code would be compiled once more for arrays that are not contiguous.
     return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))
-
-
-def _close(
-    messages: MergedMessages, found: _Found, join: Join, progress: Progress, max_steps: int
-) -> _Outcomes | int:
-    """Let expire what is overdue or has no room; or return how many messages come before an unusual one.
-
-    Where there is no room before, or spilled predictions might have to expire for want of it, none does.
-    """
-    n, numbers = len(messages.interactions), _numbers(found, join)
-    if join.over_capacity() or (join.spilled and not join.has_room(n)):
-        return 0
-    due = join.first_due(max(progress.stream_time, messages.time), n, max_steps)
-    targets = np.where(found.rows < n, found.rows, NONE)
-    if len(due.rows) and len(numbers):
-        _, other, place = np.intersect1d(numbers, due.numbers, return_indices=True)
-        targets[np.flatnonzero(found.rows >= n)[other]] = n + place
-    waiting = Waiting(
-        join.pending_count,
-        due.deadlines,
-        len(due.rows) < max_steps,
-        join.window,
-        join.max_pending,
-        progress.stream_time,
-    )
-    closings = close_in_order(
-        messages.interaction_times, messages.label_times, messages.labels_before, targets, waiting, max_steps
-    )
-    if closings.messages < n + len(messages.labels):
-        return closings.messages
-    expired, rows = closings.labels == NONE, closings.targets.copy()
-    rows[~expired] = found.rows[closings.labels[~expired]]
-    earlier = expired & (rows >= n)
-    due = due.select(rows[earlier] - n)
-    rows[earlier] = n + len(numbers) + np.arange(len(due.rows))
-    numbers = np.concatenate([numbers, due.numbers])
-    return _Outcomes(closings, expired, rows, due, join.read_spilled(due), numbers)
-
-
-def _remembered(
-    messages: MergedMessages, events: _Events, found: _Found, outcomes: _Outcomes, join: Join
-) -> tuple[Digests, Integers]:
-    """Return the digests of the events that get an outcome, and how long they are remembered."""
-    known_until, expired = messages.label_times + join.window, outcomes.expired
-    if not expired.any():
-        return events.label_digests, known_until
-    rows, n = outcomes.rows[expired], len(events.digests)
-    places = np.where(rows < n, rows, rows - len(found.join_rows))
-    deadlines = [messages.interaction_times + join.window, outcomes.due.deadlines]
-    digests, until = np.empty((len(expired), 2), dtype=np.uint64), np.empty(len(expired), dtype=np.int64)
-    digests[expired] = np.concatenate([events.digests, join.digests_of(outcomes.due)])[places]
-    until[expired] = np.concatenate(deadlines)[places] + join.window
-    digests[~expired], until[~expired] = events.label_digests, known_until
-    return digests, until
-
-
-def _numbers(found: _Found, join: Join) -> Integers:
-    """Return the numbers of the predictions of labels that were made before."""
-    numbers, in_memory = np.empty(len(found.join_rows), dtype=np.int64), found.join_rows != NO_ROW
-    numbers[in_memory] = join.pending.numbers[found.join_rows[in_memory]]
-    numbers[~in_memory] = [each.sequence for each in found.spilled]
-    return numbers
-
-
-def _prior(
-    found: _Found, outcomes: _Outcomes, labels: InputColumns, first: int, join: Join
-) -> PriorPredictions:
-    """Return those of the predictions found that were made before the batch, in the order of outcomes."""
-    n, others = len(outcomes.closings.outcomes_before), len(found.join_rows)
-    places = outcomes.rows[outcomes.rows >= n] - n
-    places = places[outcomes.numbers[places] < first]
-    all_rows = np.concatenate([found.join_rows, outcomes.due.rows])
-    in_memory, labelled = all_rows[places] != NO_ROW, places < others
-    parts = [
-        np.flatnonzero(in_memory & labelled),
-        np.flatnonzero(in_memory & ~labelled),
-        np.flatnonzero(~in_memory),
-    ]
-    of_labels, expired, spilled = (places[part] for part in parts)
-    label_rows = found.label_rows[of_labels]
-    ids = [labels.ids(column, label_rows) for column in range(len(labels.begins))]
-    prior = _prior_in_memory(all_rows[of_labels], ids, join)
-    if len(expired):
-        rows = all_rows[expired]
-        prior.extend(_prior_in_memory(rows, [*map(list, zip(*join.ids_of(rows), strict=True))], join))
-    if len(spilled):
-        objects = zip(
-            np.flatnonzero(all_rows == NO_ROW).tolist(), found.spilled + outcomes.spilled, strict=True
-        )
-        prior.extend(PriorPredictions.of(map(dict(objects).__getitem__, spilled.tolist())))
-    if len(expired) or len(spilled):
-        return prior.take(np.argsort(np.concatenate(parts)).tolist())
-    return prior
 
 
 def _prior_in_memory(rows: Integers, ids: list[list[Id]], join: Join) -> PriorPredictions:
@@ -438,3 +560,7 @@ def _prior_in_memory(rows: Integers, ids: list[list[Id]], join: Join) -> PriorPr
         [None if each == UNDECIDED else bool(each) for each in asked],
         join.challengers_of(numbers),
     )
+
+
+_NO_QUEUE: Final = RecordQueue(Position(0), 0)
+"""An input without messages."""

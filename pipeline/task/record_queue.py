@@ -147,25 +147,61 @@ class RecordQueue:
         return self._times[self._head_index : self._head_index + max_messages]
 
     def columns(self, count: int) -> InputColumns:
-        """Return the columns of the next messages, all of which can be used."""
+        """Return the columns of those of the next messages that can be used."""
         pieces, done, begin = list[InputColumns](), 0, self._processed
         for size, columns, _ in self._chunks:
             if done == count:
                 break
             rows = min(count - done, size - begin)
+            at = self._head_index + done
             if columns is None:
-                at = self._head_index + done
-                pieces.append(InputColumns.of(cast("list[AnyInput]", self._records[at : at + rows])))
+                found = [
+                    each for each in self._records[at : at + rows] if not isinstance(each, RejectedRecord)
+                ]
+                pieces.append(InputColumns.of(cast("list[AnyInput]", found)))
             else:
+                usable = [place for place in range(rows) if self._times[at + place] != NO_TIMESTAMP]
                 pieces.append(columns.rows(begin, begin + rows))
+                if len(usable) < rows:
+                    pieces[-1] = pieces[-1].select(np.array(usable, dtype=np.int64))
             done, begin = done + rows, 0
         return InputColumns.concat(pieces) if pieces else InputColumns.of([])
 
+    def sizes(self, count: int) -> list[int]:
+        """Return the sizes of the next messages, in bytes."""
+        return self._sizes[self._head_index : self._head_index + count]
+
+    def source_at(self, place: int) -> RawMessage:
+        """Return one of the next messages, which stays in the queue."""
+        return RawMessage.of(self._messages[self._head_index + place])
+
+    def record_at(self, place: int) -> Record:
+        """Return the record of one of the next messages, which stays in the queue."""
+        at = self._head_index + place
+        record = self._records[at]
+        if record is not None:
+            return record
+        behind = self._processed + place
+        for chunk in self._chunks:
+            if behind < chunk.size:
+                return chunk.decode(self._messages[at].value() or b"")
+            behind -= chunk.size
+        raise IndexError(place)
+
     def skip(self, count: int) -> None:
-        """Remove messages, all of which can be used."""
-        if count:
-            self._clock, self._ahead = self._times[self._head_index + count - 1], None
-            self._advance(count)
+        """Remove messages."""
+        if not count:
+            return
+        begin, times = self._head_index, self.peek(count)
+        if times[-1] != NO_TIMESTAMP and not self._refused:
+            self._clock, self._ahead = times[-1], None
+        else:
+            for at, time in enumerate(times, begin):
+                if time != NO_TIMESTAMP:
+                    self._clock, self._ahead = time, None
+                elif (refused := self._refused.pop(_offset(self._messages[at]), None)) is not None:
+                    self._ahead = refused
+        self._advance(count)
 
     def _advance(self, count: int) -> None:
         begin, end = self._head_index, self._head_index + count

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.settings import Join as JoinSettings
+from pipeline.join.loop import Action
 from pipeline.join.records import Answered, EarlyLabel, Pending
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.tables import Join
@@ -22,16 +23,15 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder, RejectedRecord
 from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
-from pipeline.records.names import Fault
 from pipeline.records.slates import STRIDE, item_number
-from pipeline.task import planning
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.inbox import Inbox
 from pipeline.task.live_tables import LiveTable, LiveTables
-from pipeline.task.merged_messages import merge_queued
+from pipeline.task.merging import merge_queued
 from pipeline.task.plan import Correction, DeadLetter, Plan
+from pipeline.task.planning import MAX_MESSAGES, JoinedMessages, Progress, join_queued, pass_time, reason_of
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import (
@@ -114,8 +114,6 @@ class Task:
         """Counts of champion and challengers; None where there are no challengers."""
         self._missing_label = model.target.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
-        self._fast_limit = planning.MAX_MESSAGES
-        """Most messages to process at once: fewer where unusual ones are frequent."""
         self._stride = STRIDE if slates else 1
         """How far the numbers of two predictions are from one another: see `pipeline.records.slates`."""
 
@@ -127,27 +125,28 @@ class Task:
         processed either while the inbox waits for shares of other partitions. A table's record does not move
         stream time.
         """
-        plan, slow_steps = self._begin_batch(), 0
+        plan = self._begin_batch()
         while plan.steps < limit and (queue := self._next_queue()) is not None and self.inbox.ready:
             if isinstance(queue, LiveTable):
                 self._apply(queue)
                 continue
-            if not slow_steps:
-                slow_steps = self._run_fast_path(limit - plan.steps)
-                continue
-            slow_steps -= 1
             time = queue.time
             assert time is not None
-            moved = time <= self.stream_time or self._advance_stream_time(time, limit)
-            if moved and self.inbox.ready:  # another window may be due by now
-                self._process(queue)
-                plan.steps += 1
+            if self._takes_columns:
+                self._join_messages(time, limit - plan.steps)
+            else:
+                moved = time <= self.stream_time or self._advance_stream_time(time, limit)
+                if moved and self.inbox.ready:  # another window may be due by now
+                    self._process(queue)
+                    plan.steps += 1
         return self._finish_batch()
 
     def punctuate(self, now: int, limit: int) -> Batch:
         """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
         self._begin_batch()
-        if now > self.stream_time:
+        if now > self.stream_time and self._takes_columns:
+            self._take(pass_time(self.join, self.model, self._progress, now, limit))
+        elif now > self.stream_time:
             self._advance_stream_time(now, limit)
         return self._finish_batch()
 
@@ -210,65 +209,45 @@ class Task:
             return self.interactions if self.labels.at_end else None
         return self.labels if next_label <= next_interaction else self.interactions
 
-    def _run_fast_path(self, max_steps: int) -> int:
-        """Process the next messages at once, if possible; return how many to process one by one then."""
-        if len(self.interactions) + len(self.labels) < planning.MIN_MESSAGES:
-            return planning.MIN_MESSAGES
-        if not self._takes_columns:
-            return planning.PLAIN_MESSAGES
-        join = self.join
+    def _join_messages(self, time: int, max_steps: int) -> None:
+        """Join the next messages, the first of this time, up to a table's record or another window."""
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
-        found: planning.PlannedMessages | int = min(self._fast_limit, max_steps)
-        attempts = 0
-        while isinstance(found, int):
-            if attempts == planning.MAX_ATTEMPTS or found < planning.MIN_MESSAGES:
-                return planning.PLAIN_MESSAGES
-            attempts += 1
-            messages = merge_queued(self.interactions, self.labels, join, found, end)
-            n, m = len(messages.interactions), len(messages.labels)
-            if n + m < planning.MIN_MESSAGES:
-                return planning.MIN_MESSAGES
-            found = planning.try_plan(messages, join, self.model, self._progress, max_steps)
-            limit = found if isinstance(found, int) else 2 * self._fast_limit
-            self._fast_limit = min(planning.MAX_MESSAGES, max(planning.PLAIN_MESSAGES, limit))
-        plan = found.plan
-        if self.tables and n:
-            plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
-            plan.tables = [self.tables.versions] * n
-        self.interactions.skip(n)
-        self.labels.skip(m)
-        self.counters.update(interactions=n, labels=m)
-        self._take(found)
-        self._move_stream_time(max(self.stream_time, messages.time))
-        join.forget(self.stream_time)
-        return 0 if attempts == 1 else planning.UNUSUAL_MESSAGES
-
-    def _take(self, found: planning.PlannedMessages) -> None:
-        """Append what was planned in columns."""
-        plan, expired = found.plan, int(np.count_nonzero(found.expired))
-        predicted, labelled = len(plan.event_ids), len(plan.closed) - expired
-        self.counters.update(
-            predictions=predicted, labelled=labelled, expired=expired, crowded_out=found.crowded_out
+        merged = merge_queued(self.interactions, self.labels, min(MAX_MESSAGES, max_steps), end)
+        if not len(merged.kinds):  # another window begins before the next message
+            self._take(pass_time(self.join, self.model, self._progress, time, max_steps))
+            return
+        found = join_queued(
+            self.interactions, self.labels, merged, self.join, self.model, self._progress, max_steps
         )
-        self.predicted += predicted
+        plan, taken = found.plan, found.merged
+        if self.tables and plan.event_ids:
+            plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
+            plan.tables = [self.tables.versions] * len(plan.event_ids)
+        self.interactions.skip(taken.interactions)
+        self.labels.skip(taken.labels)
+        self._take(found)
+
+    def _take(self, found: JoinedMessages) -> None:
+        """Append what was joined."""
+        plan = found.plan
+        self.counters.update(found.counts)
+        self.predicted += len(plan.event_ids)
         for number in range(len(plan.closed)):
             if not self._receive(plan, number):
                 break
-        found.apply(self.join)
         self._plan.extend(plan)
+        self._move_stream_time(found.stream_time)
 
     @property
     def _takes_columns(self) -> bool:
-        """Whether the fast path may be taken."""
+        """Whether messages are joined together, and not one by one."""
         return self.inbox.settled and self.join.corrections == "off" and not self.model.features.item_entities
 
     @property
-    def _progress(self) -> planning.Progress:
+    def _progress(self) -> Progress:
         plan = self._plan
-        return planning.Progress(
-            self.predicted, plan.outcomes, plan.first, self.stream_time, self._missing_label
-        )
+        return Progress(self.predicted, plan.outcomes, plan.first, self.stream_time, self._missing_label)
 
     def _apply(self, table: LiveTable) -> None:
         """Apply the next record of a table."""
@@ -296,13 +275,6 @@ class Task:
         """
         if not self.join.nothing_due(time):
             plan = self._plan
-            if self._takes_columns and (
-                found := planning.plan_expired(
-                    self.join, self.model, self._progress, time, limit - plan.steps
-                )
-            ):
-                self._take(found)
-                self.join.forget(self.stream_time)
             expired = islice(self.join.expired(time), limit - plan.steps)
             while self.inbox.ready and (prediction := next(expired, None)) is not None:
                 self._expire(plan.own(prediction), time)
@@ -336,9 +308,9 @@ class Task:
         self._close(prediction, None)
 
     def _reject_orphan(self, early: EarlyLabel) -> None:
-        of_item = " and item" if self.model.features.item_entities else ""
-        reason = f"no interaction with this event_id{of_item} came while the label waited"
-        self._reject(early.source, RejectedRecord(Fault.ORPHAN, reason))
+        features = self.model.features
+        rejected = reason_of(Action.ORPHAN, features.entity_names, of_item=bool(features.item_entities))
+        self._reject(early.source, rejected)
 
     def _predict(self, interaction: Interaction) -> None:
         event_id, join = interaction.event_id, self.join
@@ -396,11 +368,10 @@ class Task:
             if answered is not None:
                 self._correct(label, answered)
             elif number % 2:
-                reason = "the label came after its prediction had expired"
-                self._reject(self.labels.source(), RejectedRecord(Fault.LATE, reason))
+                self._reject(self.labels.source(), reason_of(Action.LATE, ()))
             else:
                 self.counters["duplicate_labels"] += 1
-        elif event_id in join.waiting:
+        elif event_id in join.early_labels:
             self.counters["duplicate_labels"] += 1
         else:
             self.counters["early"] += 1
@@ -430,9 +401,7 @@ class Task:
         self._close(prediction, label)
 
     def _reject_mismatched(self, source: RawMessage) -> None:
-        names = " or ".join(self.model.features.entity_names)
-        reason = f"{names} differ from those of the interaction"
-        self._reject(source, RejectedRecord(Fault.MISMATCHED, reason))
+        self._reject(source, reason_of(Action.MISMATCHED, self.model.features.entity_names))
 
     def _close(self, prediction: Pending, label: Label | None) -> None:
         """Append the outcome of a prediction."""
@@ -492,7 +461,7 @@ class Task:
             prediction_offset=self.prediction_offsets.floor(prediction),
             outcome_offset=self.outcome_offsets.floor(outcome),
             snapshot=self.snapshot,
-            waiting=[SavedLabel.save(early) for early in self.join.waiting.values()],
+            waiting=[SavedLabel.save(early) for early in self.join.early_labels],
             counters=dict(self.counters),
             previous=self.previous,
             earlier=self.earlier,

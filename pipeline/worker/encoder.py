@@ -183,8 +183,10 @@ class RecordEncoder:
         records = map(self._types.predictions.decode, self._waiting.read(numbers).values())
         return [[record.event_id, *record.ids] for record in records]
 
-    def same_ids(self, numbers: NDArray[np.int64], ids: IdColumns, rows: NDArray[np.int64]) -> bool:
-        """Whether waiting predictions have these ids: see `pipeline.join.tables.WrittenIds`."""
+    def same_ids(
+        self, numbers: NDArray[np.int64], ids: IdColumns, rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return which waiting predictions have these ids: see `pipeline.join.tables.WrittenIds`."""
         return ids.begin_records(rows, self._names, *self._waiting.begins(numbers))
 
     def take(self, sequences: NDArray[np.int64]) -> list[bytes]:

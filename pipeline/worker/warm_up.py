@@ -20,7 +20,7 @@ from numba.core.event import Listener, install_listener
 from forks.jit import cache_folder
 from forks.learning.event_loop import run
 from pipeline.config.settings import Config
-from pipeline.join import closing, matching
+from pipeline.join import loop, symbols
 from pipeline.join.warm_up import warm_up as warm_up_join
 from pipeline.kafka import batch_producer
 from pipeline.model.factory import ModelFactory
@@ -56,8 +56,8 @@ def warm_up(factory: ModelFactory) -> None:
 def _warm_up_all_but_learner() -> None:
     warm_up_statistics()
     warm_up_join()
-    closing.warm_up()
-    matching.warm_up()
+    symbols.warm_up()
+    loop.warm_up()
     merging.warm_up()
     encode_rows(np.zeros((1, 1)))
     column_decoder.warm_up()

@@ -130,7 +130,7 @@ def test_early_labels_that_waited_too_long_go_oldest_first() -> None:
         join.add_early(early(offset, at, offset))
     assert [each.label.event_id for each in join.orphans(31)] == [1]
     assert [each.label.event_id for each in join.orphans(51)] == [0, 2]
-    assert not join.waiting
+    assert not join.early_labels
 
 
 def test_an_event_that_is_early_again_has_a_timer_of_its_own() -> None:
@@ -150,7 +150,7 @@ def test_the_oldest_early_labels_make_way_when_room_runs_out() -> None:
     assert list(join.orphans(0)) == []
     join.add_early(early(3, at=11, offset=2))
     assert [each.label.event_id for each in join.orphans(0)] == [2]
-    assert list(join.waiting) == [1, 3]
+    assert [each.label.event_id for each in join.early_labels] == [1, 3]
     join.pop_early(1)
     join.add_early(early(4, at=13, offset=3))
     assert list(join.orphans(0)) == [], "what was taken gave its room back"

@@ -24,9 +24,9 @@ def test_ids_come_back(rows: list[tuple[int | str, ...]], data: st.DataObject) -
     places = np.arange(len(kept))
     assert [*map(tuple, texts.of(places))] == [rows[row] for row in kept]
     assert texts.of(places[:0]) == []
-    assert texts.equal(places, own, np.array(kept))
+    assert texts.equal(places, own, np.array(kept)).all()
     for row in range(len(rows)):
-        assert texts.equal(places[:1], own, np.array([row])) == (rows[row] == rows[kept[0]])
+        assert texts.equal(places[:1], own, np.array([row])).tolist() == [rows[row] == rows[kept[0]]]
 
 
 @given(batches=st.lists(st.lists(st.tuples(values, values, values), min_size=1, max_size=4), max_size=5))

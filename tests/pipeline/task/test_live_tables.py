@@ -18,7 +18,7 @@ from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.table_rows import replay_rows
-from pipeline.task import planning
+from pipeline.task import task as module
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.state import State
@@ -166,21 +166,21 @@ def reference_of(
     items=changes,
     couriers=changes,
     pieces=st.lists(st.tuples(*[st.integers(0, 12)] * 4, st.sampled_from([1, 3, ALL])), max_size=12),
-    shortest=st.sampled_from([1, 4, ALL]),
+    at_once=st.sampled_from([1, 5, ALL]),
 )
 def test_rows_are_those_of_a_plain_reference(
     orders: list[tuple[int, int, str, int]],
     items: list[tuple[int, int, int, Any, int]],
     couriers: list[tuple[int, int, int, Any, int]],
     pieces: list[tuple[int, int, int, int, int]],
-    shortest: int,
+    at_once: int,
 ) -> None:
     made, arrivals = drawn_orders(orders)
     queues = [drawn_items(items), drawn_couriers(couriers), arrivals, made]
     reference = reference_of(*queues)
     left, written, task = [list(each) for each in queues], Texts(), new_task()
     dead = list[DeadLetter]()
-    with patch.object(planning, "MIN_MESSAGES", shortest):
+    with patch.object(module, "MAX_MESSAGES", at_once):
         for *counts, limit in [*pieces, (ALL, ALL, ALL, ALL, ALL)]:
             taken = [each[:count] for each, count in zip(left, counts, strict=True)]
             left = [each[count:] for each, count in zip(left, counts, strict=True)]

@@ -6,59 +6,41 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.task.merging import NO_TIMESTAMP, merge
+from pipeline.task.merging import merge
 
-times = st.lists(st.integers(0, 30) | st.integers(0, 200), max_size=12)
+times = st.lists(st.integers(-1, 30) | st.integers(0, 200), max_size=12)
 
 
 def one_by_one(
-    interaction_times: list[int],
-    label_times: list[int],
-    more: tuple[bool, bool],
-    until: int,
-    max_messages: int,
-) -> tuple[list[int], int]:
-    """Return the order of messages, i of interaction i and ~i of label i, and the latest time among them."""
-    order: list[int] = []
-    latest, n, m = NO_TIMESTAMP, 0, 0
+    interaction_times: list[int], label_times: list[int], more: tuple[bool, bool], max_messages: int
+) -> list[tuple[int, int, int]]:
+    """Return whether it is a label, place and time of each message, in their order."""
+    order: list[tuple[int, int, int]] = []
+    n = m = 0
     while len(order) < max_messages:
         ahead = [(label_times[m], 0)] if m < len(label_times) else []
         ahead += [(interaction_times[n], 1)] if n < len(interaction_times) else []
         if (n == len(interaction_times) and more[0]) or (m == len(label_times) and more[1]) or not ahead:
             break
         time, interaction = min(ahead)  # at the same time, labels go first
-        if time > until:
-            break
-        latest = max(latest, time)
-        if interaction:
-            order.append(n)
-            n += 1
-        else:
-            order.append(~m)
-            m += 1
-    return order, latest
+        order.append((0, n, time) if interaction else (1, m, time))
+        n, m = n + interaction, m + 1 - interaction
+    return order
 
 
 @given(
     interaction_times=times,
     label_times=times,
     more=st.tuples(st.booleans(), st.booleans()),
-    until=st.integers(0, 300),
     max_messages=st.integers(0, 30),
 )
 def test_messages_are_merged_as_one_by_one(
-    interaction_times: list[int],
-    label_times: list[int],
-    more: tuple[bool, bool],
-    until: int,
-    max_messages: int,
+    interaction_times: list[int], label_times: list[int], more: tuple[bool, bool], max_messages: int
 ) -> None:
-    labels_before = np.empty(len(interaction_times), dtype=np.int64)
-    interactions_before = np.empty(len(label_times), dtype=np.int64)
+    kinds = np.empty(max_messages, dtype=np.uint8)
+    rows, merged_times = np.empty((2, max_messages), dtype=np.int64)
     columns = np.array(interaction_times, dtype=np.int64), np.array(label_times, dtype=np.int64)
-    n, m, latest = merge(*columns, *more, until, max_messages, labels_before, interactions_before)
-    order, wanted = one_by_one(interaction_times, label_times, more, until, max_messages)
-    assert (n + m, latest) == (len(order), wanted)
-    positions = {message: position for position, message in enumerate(order)}
-    assert labels_before[:n].tolist() == [positions[number] - number for number in range(n)]
-    assert interactions_before[:m].tolist() == [positions[~number] - number for number in range(m)]
+    n, m = merge(*columns, *more, kinds, rows, merged_times)
+    found = list(zip(kinds.tolist(), rows.tolist(), merged_times.tolist(), strict=True))[: n + m]
+    assert found == one_by_one(interaction_times, label_times, more, max_messages)
+    assert m == sum(kind for kind, _, _ in found)

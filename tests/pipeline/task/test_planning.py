@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import WatchLabel
-from pipeline.task import planning
+from pipeline.task import task as module
 from pipeline.task.task import Task
 from tests.support.builders import (
     Inputs,
@@ -32,20 +32,23 @@ from tests.support.examples import examples
 from tests.support.join_tables import closed_of, pending_of
 from tests.support.streams import policies, streams, tight
 
-NEVER = 10**9
+PLAIN = 0
 
 
 def run(
     given_inputs: Inputs,
     pieces: list[Step],
     join: JoinSettings,
-    shortest: int,
+    at_once: int,
     policy: LabelPolicy | None = None,
     *,
     stream: Stream = KUAIREC,
 ) -> tuple[Task, Written]:
-    """All of the inputs in pieces, on the fast path where so many messages are at hand."""
-    with patch.object(planning, "MIN_MESSAGES", shortest), patch.object(planning, "MAX_MESSAGES", 64):
+    """All of the inputs in pieces, so many messages at once; one by one for `PLAIN`."""
+    with (
+        patch.object(Task, "_takes_columns", at_once != PLAIN),
+        patch.object(module, "MAX_MESSAGES", at_once),
+    ):
         model = new_model(weighted=stream.labels.weighted)
         task, batches = new_task(join, model=model, policy=policy), []
         delivery = Delivery(task, given_inputs)
@@ -63,9 +66,9 @@ def assert_no_difference(
     *,
     stream: Stream = KUAIREC,
 ) -> None:
-    plain, expected = run(given_inputs, pieces, join, NEVER, policy, stream=stream)
-    for shortest in (1, 4):
-        task, written = run(given_inputs, pieces, join, shortest, policy, stream=stream)
+    plain, expected = run(given_inputs, pieces, join, PLAIN, policy, stream=stream)
+    for at_once in (1, 5, 64, 4096):
+        task, written = run(given_inputs, pieces, join, at_once, policy, stream=stream)
         assert written == expected
         assert pack(task.model) == pack(plain.model)
         assert encode(task.state({})) == encode(plain.state({}))
@@ -132,29 +135,29 @@ def none_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("none_alone")
-def test_a_regular_stream_takes_the_fast_path() -> None:
+def test_a_regular_stream_is_joined_together() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
     labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000)]
-    task, written = run(inputs(interactions, labels), [], join_settings(), 1)
+    task, written = run(inputs(interactions, labels), [], join_settings(), 4096)
     assert (len(written.predictions), len(written.outcomes)) == (3_000, 3_000)
     assert task.counters["labelled"] == task.counters["predictions"] == 3_000
 
 
 @pytest.mark.usefixtures("none_alone")
-def test_predictions_that_expire_take_the_fast_path() -> None:
+def test_predictions_that_expire_are_joined_together() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
     labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000) if n % 3]
-    task, _ = run(inputs(interactions, labels), [], join_settings(), 1)
+    task, _ = run(inputs(interactions, labels), [], join_settings(), 4096)
     assert (task.counters["labelled"], task.counters["expired"]) == (2_000, 998)
     assert task.join.pending_count == 2
     assert task.counters["crowded_out"] == 0
 
 
 @pytest.mark.usefixtures("none_alone")
-def test_full_tables_take_the_fast_path() -> None:
+def test_full_tables_are_joined_together() -> None:
     interactions: list[Message] = [interaction(n, n) for n in range(3_000)]
     labels: list[Message] = [label(n, n + 5) for n in range(0, 3_000, 3)]
-    task, _ = run(inputs(interactions, labels), [], join_settings(max_pending=10, max_closed=20), 1)
+    task, _ = run(inputs(interactions, labels), [], join_settings(max_pending=10, max_closed=20), 4096)
     assert task.counters["labelled"] == 1_000
     assert task.counters["expired"] == task.counters["crowded_out"] == 1_991
     assert (task.join.pending_count, len(task.join.closed)) == (9, 20)
@@ -180,24 +183,33 @@ def regular_except(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
 def test_a_label_right_before_its_interaction_is_early_all_the_same() -> None:
     given_inputs = regular_except([(170, label(17, 170))])
     assert_no_difference(given_inputs, [], join_settings())
-    task, _ = run(given_inputs, [], join_settings(), 1)
+    task, _ = run(given_inputs, [], join_settings(), 4096)
     assert task.counters["early"] == 1
 
 
-def test_a_label_that_repeats_within_the_fast_path_is_a_duplicate() -> None:
+def test_a_label_that_repeats_among_messages_that_are_joined_together_is_a_duplicate() -> None:
     given_inputs = regular_except([(205, label(17, 205)), (205, label(17, 205))])
     assert_no_difference(given_inputs, [], join_settings())
-    task, _ = run(given_inputs, [], join_settings(), 1)
+    task, _ = run(given_inputs, [], join_settings(), 4096)
     assert task.counters["duplicate_labels"] == 1
 
 
-def test_only_what_is_next_to_an_unusual_message_is_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("none_alone")
+def test_nothing_that_is_unusual_is_taken_by_itself() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
-    labels: list[Message] = [label(n, 10 * n + (0 if n in {700, 2_000} else 5)) for n in range(3_000)]
-    task = new_task(join_settings())
-    process = Mock(side_effect=task._process)
-    monkeypatch.setattr(task, "_process", process)
-    Delivery(task, inputs(interactions, labels)).deliver(REST)
-    task.advance(10_000)
-    assert task.counters["early"] == 2
-    assert process.call_count == 2 * planning.UNUSUAL_MESSAGES
+    interactions[9:9] = [interaction(3, 90), b"{"]
+    labels: list[Message] = [label(n, 10 * n + (0 if n % 7 == 0 else 5)) for n in range(3_000)]
+    labels[40:40] = [label(3, 401), b"{", label(5_000, 402), label(41, 403, user_id=9)]
+    task, _ = run(inputs(interactions, labels), [], join_settings(), 4096)
+    counted = {name: count for name, count in task.counters.items() if count}
+    assert counted == {
+        "interactions": 3_002,
+        "labels": 3_004,
+        "predictions": 3_000,
+        "labelled": 3_000,
+        "early": 432,
+        "duplicate_interactions": 1,
+        "undecodable": 2,
+        "mismatched": 1,
+        "orphan": 2,
+    }

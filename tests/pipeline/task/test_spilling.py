@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest.mock import patch
 
 import msgspec
@@ -21,8 +21,7 @@ from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
 from pipeline.recovery import restoration
-from pipeline.task import planning
-from pipeline.task.merged_messages import MergedMessages, merge_queued
+from pipeline.task import task as module
 from pipeline.task.state import State
 from pipeline.task.task import Task
 from tests.support.builders import (
@@ -62,6 +61,8 @@ class WorkerStep(NamedTuple):
 
 
 worker_steps = st.builds(WorkerStep, step=steps, snapshot=st.booleans(), dies=st.booleans())
+PLAIN = 0
+
 SMALL_STEPS = (WorkerStep(Step(4, 4, True, 4), False, False),) * 40
 """What is left comes in small pieces, so that something is spilled between them."""
 few_in_memory = st.builds(
@@ -87,7 +88,7 @@ def written_with_spilling(
     join: JoinSettings,
     policy: LabelPolicy | None = None,
     *,
-    shortest: int = 4,
+    at_once: int = 64,
     challengers: bool = False,
 ) -> tuple[Task, OutputLog]:
     """Run a stream in pieces; after each, spill what is beyond `max_in_memory`."""
@@ -97,7 +98,10 @@ def written_with_spilling(
     model = new_model(challengers=competitors)
     task = new_task(join, model=model, policy=policy, spilled=small_blocks())
     delivery = Delivery(task, given_inputs)
-    with patch.object(planning, "MIN_MESSAGES", shortest), patch.object(planning, "MAX_MESSAGES", 64):
+    with (
+        patch.object(Task, "_takes_columns", at_once != PLAIN),
+        patch.object(module, "MAX_MESSAGES", at_once),
+    ):
         for step, snapshot, dies in (*drawn, *SMALL_STEPS, WorkerStep(REST, True, True)):
             delivery.deliver(step)
             log.commit(task, task.advance(step.limit), snapshot)
@@ -122,9 +126,9 @@ def assert_no_difference(
 ) -> None:
     model = new_model(challengers=CHALLENGERS if challengers else {})
     plain, expected = run(given_inputs, join, model=model, policy=policy)
-    for shortest in (1, 10**9):
+    for at_once in (1, 64, PLAIN):
         task, log = written_with_spilling(
-            given_inputs, drawn, join, policy, shortest=shortest, challengers=challengers
+            given_inputs, drawn, join, policy, at_once=at_once, challengers=challengers
         )
         assert log.written == expected
         assert pack(task.model) == pack(plain.model)
@@ -227,7 +231,7 @@ def test_long_waits_with_a_restart_in_the_middle() -> None:
     )
 
 
-def test_spilled_predictions_that_expire_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spilled_predictions_that_expire_are_joined_together(monkeypatch: pytest.MonkeyPatch) -> None:
     def alone(*_: object) -> None:
         raise AssertionError("a message was taken by itself")
 
@@ -237,21 +241,14 @@ def test_spilled_predictions_that_expire_take_the_fast_path(monkeypatch: pytest.
         mostly_answered(),
         [WorkerStep(Step(40, 40, False, 100), False, False)] * 10,
         join_settings(window="1s", max_in_memory=2),
-        shortest=1,
+        at_once=4096,
     )
     assert (task.counters["labelled"], task.counters["expired"]) == (360, 32)
 
 
-def test_attempts_cost_little_where_spilled_predictions_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each prediction then has the oldest one expire, one by one, and no attempt succeeds."""
-    tried = list[int]()
-
-    def counted(*arguments: Any) -> MergedMessages:
-        messages = merge_queued(*arguments)
-        tried.append(len(messages.interactions) + len(messages.labels))
-        return messages
-
-    monkeypatch.setattr("pipeline.task.task.merge_queued", counted)
+def test_spilled_predictions_without_room_are_joined_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Task, "_process", None)
+    monkeypatch.setattr(Task, "_expire", None)
     task = new_task(join_settings(window="1h", max_in_memory=2, max_pending=10), spilled=small_blocks())
     log, delivery = OutputLog(), Delivery(task, inputs([interaction(n, n) for n in range(3_000)], []))
     delivery.deliver(Step(10, 0, True, 10))
@@ -260,7 +257,6 @@ def test_attempts_cost_little_where_spilled_predictions_have_no_room(monkeypatch
     delivery.deliver(REST)
     log.commit(task, task.advance(100_000), False)
     assert task.counters["crowded_out"] == 2_990
-    assert sum(tried) < 2 * 3_000
 
 
 def test_ids_that_look_alike_are_events_of_their_own() -> None:

@@ -318,9 +318,7 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
     assert [(outcome.status, outcome.event_id) for outcome in batch.outcomes] == expected.outcomes
     assert faults(batch) == expected.dead_letters
     assert +task.counters == expected.counters
-    assert [early.source for early in task.join.waiting.values()] == [
-        entry.source for entry in expected.waiting
-    ]
+    assert [early.source for early in task.join.early_labels] == [entry.source for entry in expected.waiting]
     assert {each.event_id for each in pending_of(task.join)} == {
         each.record.event_id for each in expected.predicted if not each.closed
     }
@@ -343,7 +341,7 @@ def test_every_message_has_exactly_one_disposition(given_inputs: Inputs) -> None
         count["predictions"] + count["duplicate_interactions"] + read["interactions"]
     )
     assert count["labels"] == (
-        count["labelled"] + count["duplicate_labels"] + len(task.join.waiting) + read["watch-labels"]
+        count["labelled"] + count["duplicate_labels"] + len(task.join.early_labels) + read["watch-labels"]
     )
     assert count["predictions"] == count["labelled"] + count["expired"] + len(task.join.pending)
     offsets = [(dead_letter.source.topic, dead_letter.source.offset) for dead_letter in batch.dead_letters]

@@ -42,12 +42,12 @@ def test_ids_are_read_from_the_records(
         at = join.pending_at(join_row)
         assert (at.event_id, *at.ids) == row
         for other_row, other in enumerate(rows):
-            same = join.same_ids(np.array([join_row]), own, np.array([other_row]))
+            [same] = join.same_ids(np.array([join_row]), own, np.array([other_row])).tolist()
             assert same == ([*map(type, row)] == [*map(type, other)] and row == other)
     every = np.arange(len(rows))
     assert [*map(tuple, join.ids_of(every[::-1]))] == rows[::-1]
-    assert join.same_ids(every, own, every)
-    assert len(rows) == 1 or not join.same_ids(every, own, every[::-1].copy())
+    assert join.same_ids(every, own, every).all()
+    assert len(rows) == 1 or not join.same_ids(every, own, every[::-1].copy()).all()
 
 
 @pytest.mark.parametrize("other", [("e", 7, 1), ("e", 7, "11"), ("e", 1, 11), ("e", 71, 1), ("f", 7, 11)])
@@ -56,7 +56,9 @@ def test_ids_that_begin_alike_differ(other: tuple[Id, Id, Id]) -> None:
     encoder.restore([prediction(("e", 7, 11), 0)])
     for given_ids, same in ((("e", 7, 11), True), (other, False)):
         event_id, *ids = given_ids
-        assert encoder.same_ids(row, IdColumns.of([event_id], [[each] for each in ids]), row) == same
+        assert encoder.same_ids(row, IdColumns.of([event_id], [[each] for each in ids]), row).tolist() == [
+            same
+        ]
 
 
 def test_rows_that_move_keep_their_ids() -> None:
