@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
+from pipeline.join.deadline_heap import DeadlineHeap
 from pipeline.join.digest_index import DigestIndex
 from pipeline.join.digests import Digests
 from pipeline.records.narrow_integers import NarrowIntegers
@@ -94,8 +94,8 @@ class EventRows:
         """The first row that may be live, the first that may be live and ordered, and the end of all rows."""
         self._last = NO_ROW
         """Deadline of the last ordered row; it may have left."""
-        self._heap: list[tuple[int, int]] = []
-        """Deadlines and numbers; those of rows that have left are stale."""
+        self._heap = DeadlineHeap(IN_HEAP)
+        """The rows that are not ordered."""
         self._sweep_above = STALE_ALLOWANCE
         self.first = NEVER
 
@@ -169,8 +169,8 @@ class EventRows:
         self._end = end
         states = self._columns["states"]
         self._last = int(_order(deadlines, states[begin:end], self._last))
-        for row in np.flatnonzero(states[begin:end] == IN_HEAP):
-            heappush(self._heap, (int(deadlines[row]), int(numbers[row])))
+        if len(late := np.flatnonzero(states[begin:end] == IN_HEAP)):
+            self._heap.push(np.ascontiguousarray(deadlines[late]), begin + late)
         self._index.insert(self._columns["digests"], np.arange(begin, end))
         self.first = min(self.first, int(deadlines.min()))
         if len(self._heap) > self._sweep_above:
@@ -221,12 +221,14 @@ class EventRows:
         most
             The largest number of rows to return.
         """
-        rows, late = self._first_ordered(time, least, most), self._first_in_heap(time, least, most)
-        if late:
-            rows = np.concatenate([rows, np.array(late, dtype=np.int64)])
-            rows = rows[np.lexsort((self.numbers[rows], self.deadlines[rows]))]
-            due = int(np.searchsorted(self.deadlines[rows], time))
-            rows = rows[: min(max(due, least), most)]
+        rows = self._first_ordered(time, least, most)
+        late = self._heap.first_rows(self._columns["states"], time, least, most)
+        if len(late):
+            rows = np.concatenate([rows, late])
+            deadlines = self.deadlines[rows]
+            order = np.lexsort((rows, deadlines))
+            due = int(np.searchsorted(deadlines[order], time))
+            rows = rows[order[: min(max(due, least), most)]]
         return rows
 
     def _first_ordered(self, time: int, least: int, most: int) -> Integers:
@@ -243,45 +245,23 @@ class EventRows:
                 break
         return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
-    def _first_in_heap(self, time: int, least: int, most: int) -> list[int]:
-        """Do as `first_rows`, among the rows in the heap."""
-        heap, rows, entries = self._heap, list[int](), list[tuple[int, int]]()
-        while heap and (heap[0][0] < time or len(rows) < least) and len(rows) < most:
-            entry = heappop(heap)
-            if (row := self._row_in_heap(entry[1])) != NO_ROW:
-                rows.append(row)
-                entries.append(entry)
-        for entry in entries:
-            heappush(heap, entry)
-        return rows
-
-    def _row_in_heap(self, number: int) -> int:
-        """Return the row of a number in the heap, `NO_ROW` if it has left."""
-        row = self.from_number(number)
-        live = row < self._end and self.numbers[row] == number and self._columns["states"][row] == IN_HEAP
-        return row if live else NO_ROW
-
     def _earliest(self) -> int:
         """Return the first row by deadline and number."""
-        states, heap = self._columns["states"], self._heap
+        states = self._columns["states"]
         self._head = head = _first_ordered(states, self._head, self._end)
-        while heap:
-            if (row := self._row_in_heap(heap[0][1])) != NO_ROW:
-                break
-            heappop(heap)
-        else:
+        late = self._heap.first(states)
+        if late < 0:
             return head if head < self._end else NO_ROW
-        if head < self._end and (self.deadlines[head], self.numbers[head]) < heap[0]:
+        if head < self._end and (self.deadlines[head], head) < (self.deadlines[late], late):
             return head
-        return row
+        return late
 
     def _drop_stale(self) -> None:
-        """Drop stale entries of the heap, and set the size above which to do so again."""
+        """Drop entries of the heap that have left, and set the size above which to do so again."""
         rows = self.live()
         rows = rows[self["states"][rows] == IN_HEAP]
-        self._heap = list(zip(self.deadlines[rows].tolist(), self.numbers[rows].tolist(), strict=True))
-        heapify(self._heap)
-        self._sweep_above = 2 * len(self._heap) + STALE_ALLOWANCE
+        self._heap.replace(self.deadlines[rows], rows)
+        self._sweep_above = 2 * len(rows) + STALE_ALLOWANCE
 
     def _make_room(self, count: int) -> None:
         """Move live rows to the beginning if many have left, and make room behind the last one."""
@@ -314,6 +294,7 @@ class EventRows:
         self._last = int(self.deadlines[int(ordered[-1])]) if len(ordered) else NO_ROW
         self._index = DigestIndex(self._end)
         self._index.insert(self._columns["digests"], np.arange(self._end))
+        self._drop_stale()
 
 
 @njit(cache=True, nogil=True)
