@@ -84,6 +84,14 @@ class DeadlineHeap:
         return found[:count]
 
 
+def warm_up() -> None:
+    """Compile, or load what was compiled before."""
+    heap, states, one = DeadlineHeap(1), np.ones(1, dtype=np.uint8), np.zeros(1, dtype=np.int64)
+    heap.push(one, one)
+    heap.first(states)
+    heap.first_rows(states, 1, 0, 1)
+
+
 @njit(cache=True, nogil=True)
 def _before(deadlines: Integers, rows: Integers, a: int, b: int) -> bool:
     if deadlines[a] != deadlines[b]:

@@ -294,7 +294,8 @@ class EventRows:
         self._last = int(self.deadlines[int(ordered[-1])]) if len(ordered) else NO_ROW
         self._index = DigestIndex(self._end)
         self._index.insert(self._columns["digests"], np.arange(self._end))
-        self._drop_stale()
+        if len(self._heap):
+            self._drop_stale()
 
 
 @njit(cache=True, nogil=True)

@@ -152,7 +152,9 @@ class ActionLog(NamedTuple):
 
     def of(self, *kinds: Action) -> Integers:
         """Return the places of actions of these kinds."""
-        return np.flatnonzero(np.isin(self.kinds, kinds))
+        wanted = np.zeros(len(Action), dtype=np.bool_)
+        wanted[[*kinds]] = True
+        return np.flatnonzero(wanted[self.kinds])
 
 
 def join_messages(

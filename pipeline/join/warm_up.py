@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.config.settings import Join as JoinSettings
+from pipeline.join import deadline_heap
 from pipeline.join.digest_index import FEWEST
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.records import Pending
@@ -22,6 +23,7 @@ def warm_up() -> None:
     join.digester.digests_in(np.frombuffer(b"0", dtype=np.uint8), places[0], places[1] + 1)
     join.store(np.arange(1), np.zeros((1, 2)))
     _warm_up_ids()
+    deadline_heap.warm_up()
     join.close(predictions[0], None, 0)
     join.first_due(0, 0, 1)
     join.forget(1)

@@ -47,6 +47,7 @@ MAX_MESSAGES: Final = 4096
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 _NOTHING: Final = Waiting(_NO_INTEGERS, _NO_INTEGERS, _NO_INTEGERS, complete=True, size=0)
 _OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.CROWDED_OUT)
+_REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
 _COUNTERS: Final = {
     Action.PREDICTED: "predictions",
     Action.LABELLED: "labelled",
@@ -154,6 +155,8 @@ class _Slice:
         self.digests = _digests(self.interactions, join), _digests(self.labels, join)
         self.symbols = number_events(*self.digests)
         self.label_ids = _id_columns(self.labels)
+        self.interaction_times = interactions.times(merged.interactions)[self.places[0]]
+        self.label_times = labels.times(merged.labels)[self.places[1]]
 
     def run(self, max_steps: int) -> JoinedMessages:
         """Run the join loop, and let the tables and a plan follow from its actions."""
@@ -311,33 +314,42 @@ class _Slice:
     def _follow(self, log: ActionLog) -> JoinedMessages:
         """Make the plan of the actions, and change the tables as they say."""
         merged = self.merged.first(log.messages)
-        plan, opened = self._plan(log)
-        counts = Counter[str]()
-        for kind, number in zip(*np.unique(log.kinds, return_counts=True), strict=True):
-            if (name := _COUNTERS.get(Action(kind))) is not None:
-                counts[name] = int(number)
-        crowded_out = int(np.count_nonzero(log.kinds == Action.CROWDED_OUT))
-        if crowded_out:
-            counts["expired"] += crowded_out
-            counts["crowded_out"] = crowded_out
+        happened = np.bincount(log.kinds, minlength=len(Action)).tolist()
+        counts = Counter({name: happened[kind] for kind, name in _COUNTERS.items() if happened[kind]})
+        if crowded_out := happened[Action.CROWDED_OUT]:
+            counts.update(expired=crowded_out, crowded_out=crowded_out)
         counts.update(interactions=merged.interactions, labels=merged.labels)
-        plan.dead_letters = self._dead_letters(log, counts)
-        self._change_tables(log, plan, opened)
+        closing = log.of(*_OUTCOMES)
+        sources, targets = log.sources[closing], log.targets[closing]
+        plan, opened = self._plan(log, closing, sources, targets)
+        if any(happened[kind] for kind in _REFUSED):
+            plan.dead_letters = self._dead_letters(log, counts)
+        self._change_tables(log, plan, opened, sources, targets)
         return JoinedMessages(plan, merged, counts, log.stream_time)
 
-    def _plan(self, log: ActionLog) -> tuple[Plan, Integers]:
-        """Return the plan, and the interactions that were predicted."""
+    def _plan(
+        self, log: ActionLog, closing: Integers, sources: Integers, targets: Integers
+    ) -> tuple[Plan, Integers]:
+        """Return the plan, and the interactions that were predicted.
+
+        Parameters
+        ----------
+        log
+            The actions.
+        closing, sources, targets
+            The places of those that close a prediction, with their labels and predictions.
+        """
         progress, model, n = self.progress, self.model, self.n
-        predicted, closing = log.of(Action.PREDICTED), log.of(*_OUTCOMES)
-        opened, sources, targets = log.sources[predicted], log.sources[closing], log.targets[closing]
+        predicted = log.of(Action.PREDICTED)
+        opened = log.sources[predicted]
         interactions = self.interactions if len(opened) == n else self.interactions.select(opened)
         own = np.full(n, NONE)
         own[opened] = np.arange(len(opened))
-        timestamps = self._interaction_times()[opened]
+        timestamps = self.interaction_times[opened]
         ratios: list[Any] = [*self.labels.field("watch_ratio")] if self.m else []
         ratios += [each.label.watch_ratio for each in self.early_labels]
         numbers = np.concatenate([progress.predicted + own, self.entries.numbers])[targets]
-        times = [*self._label_times().tolist(), *(each.label.timestamp for each in self.early_labels)]
+        times = [*self.label_times.tolist(), *(each.label.timestamp for each in self.early_labels)]
         learned = [*model.target.labels(ratios)] if ratios else []
         weights = list[float]()
         if model.weighted:
@@ -361,16 +373,6 @@ class _Slice:
         )
         plan.closed = array("q", numbers.tobytes())
         return plan, opened
-
-    def _interaction_times(self) -> Integers:
-        """Return the times of the interactions that can be used."""
-        times: Integers = self.merged.times[self.merged.kinds == Message.INTERACTION]
-        return times
-
-    def _label_times(self) -> Integers:
-        """Return the times of the labels that can be used."""
-        times: Integers = self.merged.times[self.merged.kinds == Message.LABEL]
-        return times
 
     def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> PriorPredictions:
         """Return those of the predictions with outcomes that were made before the batch, in their order."""
@@ -400,8 +402,7 @@ class _Slice:
     def _dead_letters(self, log: ActionLog, counts: Counter[str]) -> list[DeadLetter]:
         """Return the messages that could not be used, and count them by their fault."""
         found = list[DeadLetter]()
-        kinds = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
-        for place in log.of(*kinds).tolist():
+        for place in log.of(*_REFUSED).tolist():
             kind, row = Action(log.kinds[place]), int(log.sources[place])
             if kind is Action.REJECTED:
                 queue, at = self.queues[0], row
@@ -423,11 +424,11 @@ class _Slice:
     def _early_label(self, source: int) -> EarlyLabel:
         return self.early_labels[source - self.m]
 
-    def _change_tables(self, log: ActionLog, plan: Plan, opened: Integers) -> None:
+    def _change_tables(
+        self, log: ActionLog, plan: Plan, opened: Integers, sources: Integers, targets: Integers
+    ) -> None:
         """Let the tables follow: what waits, what is closed, and which labels are early."""
-        join, n, m = self.join, self.n, self.m
-        closing = log.of(*_OUTCOMES)
-        sources, targets = log.sources[closing], log.targets[closing]
+        join, n = self.join, self.n
         closed = self._closed_events(sources, targets, plan.folded, log.stream_time)
         entries = targets[targets >= n] - n
         rows = self.entries.rows[entries]
@@ -448,33 +449,55 @@ class _Slice:
         )
         join.forget(log.stream_time)
         join.closed.append(*closed)
-        join.forget(log.stream_time)
+        if len(join.closed) > join.max_closed:
+            join.forget(log.stream_time)
+        came = log.sources[log.of(Action.EARLY)]
+        if len(came) or len(self.early_rows):
+            self._change_early_labels(log, came)
+
+    def _change_early_labels(self, log: ActionLog, came: Integers) -> None:
+        """Let the labels that wait follow, given those that came."""
+        table, m = self.join.early_labels, self.m
         gone = log.sources[log.of(Action.LABELLED, Action.MISMATCHED, Action.ORPHAN)]
         if (old := gone[gone >= m] - m).size:
-            join.early_labels.remove(self.early_rows[old])
-        came = log.sources[log.of(Action.EARLY)]
+            table.remove(self.early_rows[old])
         if len(came := came[~np.isin(came, gone)]):
-            labels = [self._new_early_label(row) for row in came.tolist()]
-            join.early_labels.add(self.digests[1][came], labels)
+            table.add(self.digests[1][came], [self._new_early_label(row) for row in came.tolist()])
 
     def _closed_events(
         self, sources: Integers, targets: Integers, first: int, stream_time: int
     ) -> tuple[Digests, Integers, Integers]:
         """Return digest, number and last moment of the closed events that are still to be remembered."""
-        join, n = self.join, self.n
-        own, entries = targets < n, targets[targets >= n] - n
-        digests, deadlines = np.empty((len(targets), 2), dtype=np.uint64), np.empty(len(targets), np.int64)
-        digests[own], deadlines[own] = self.digests[0][targets[own]], self._interaction_times()[targets[own]]
-        deadlines[own] += join.window
+        join, by_label = self.join, sources != NONE
+        numbers = 2 * np.arange(first, first + len(targets)) + ~by_label
+        by_label &= sources < self.m  # the label of an event has its digest
+        if by_label.all():
+            digests, closed_at = self.digests[1][sources], self.label_times[sources]
+        else:
+            digests, closed_at = np.empty((len(targets), 2), np.uint64), np.empty(len(targets), np.int64)
+            labels, others = sources[by_label], np.flatnonzero(~by_label)
+            digests[by_label], closed_at[by_label] = self.digests[1][labels], self.label_times[labels]
+            digests[others], closed_at[others] = self._closed_otherwise(sources[others], targets[others])
+        until = closed_at + join.window
+        kept = until >= stream_time
+        if kept.all():
+            return digests, numbers, until
+        return digests[kept], numbers[kept], until[kept]
+
+    def _closed_otherwise(self, sources: Integers, targets: Integers) -> tuple[Digests, Integers]:
+        """Return digest and moment of events that are closed as they expire, or by a label that waited."""
+        n, own = self.n, targets < self.n
+        digests, closed_at = np.empty((len(targets), 2), np.uint64), np.empty(len(targets), np.int64)
+        digests[own], closed_at[own] = self.digests[0][targets[own]], self.interaction_times[targets[own]]
+        closed_at[own] += self.join.window
+        entries = targets[~own] - n
         rows, spilled, numbers, waiting = self.entries
         due = Due(waiting.deadlines[entries], numbers[entries], rows[entries], spilled[entries])
-        digests[~own], deadlines[~own] = join.digests_of(due), due.deadlines
-        early = [each.label.timestamp for each in self.early_labels]
-        times, labelled = np.append(self._label_times(), np.array(early, dtype=np.int64)), sources != NONE
-        deadlines[labelled] = times[sources[labelled]]
-        until, closed = deadlines + join.window, 2 * np.arange(first, first + len(targets)) + ~labelled
-        kept = until >= stream_time
-        return digests[kept], closed[kept], until[kept]
+        digests[~own], closed_at[~own] = self.join.digests_of(due), due.deadlines
+        labelled = np.flatnonzero(sources != NONE)
+        early = [self.early_labels[source - self.m].label.timestamp for source in sources[labelled].tolist()]
+        closed_at[labelled] = early
+        return digests, closed_at
 
     def _new_early_label(self, row: int) -> EarlyLabel:
         place = int(self.places[1][row])
@@ -507,6 +530,8 @@ def reason_of(kind: Action, entities: Sequence[str], *, of_item: bool = False) -
 
 def _usable(merged: Merged) -> tuple[Integers, tuple[Integers, Integers]]:
     """Return the row of each message among those of its input that can be used, and the places of these."""
+    if not (merged.kinds == Message.REJECTED).any():
+        return merged.rows, (np.arange(merged.interactions), np.arange(merged.labels))
     rows = merged.rows.copy()
     of_interactions = merged.kinds == Message.INTERACTION
     of_labels = merged.kinds == Message.LABEL
@@ -528,6 +553,8 @@ def _place(rows: Integers, wanted: Integers) -> Integers:
 
 def _spread(column: list[Any], sources: Integers, missing: Any) -> list[Any]:
     """Return a column of labels as one of outcomes."""
+    if len(sources) == len(column) and (sources == np.arange(len(sources))).all():
+        return column
     return [column[source] if source != NONE else missing for source in sources.tolist()]
 
 

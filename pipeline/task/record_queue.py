@@ -160,12 +160,15 @@ class RecordQueue:
                 ]
                 pieces.append(InputColumns.of(cast("list[AnyInput]", found)))
             else:
-                usable = [place for place in range(rows) if self._times[at + place] != NO_TIMESTAMP]
-                pieces.append(columns.rows(begin, begin + rows))
-                if len(usable) < rows:
-                    pieces[-1] = pieces[-1].select(np.array(usable, dtype=np.int64))
+                usable = np.array(self._times[at : at + rows]) != NO_TIMESTAMP
+                piece = columns.rows(begin, begin + rows)
+                pieces.append(piece if usable.all() else piece.select(np.flatnonzero(usable)))
             done, begin = done + rows, 0
         return InputColumns.concat(pieces) if pieces else InputColumns.of([])
+
+    def times(self, count: int) -> NDArray[np.int64]:
+        """Return the merge times of the next messages."""
+        return np.frombuffer(self.peek(count), dtype=np.int64)
 
     def sizes(self, count: int) -> list[int]:
         """Return the sizes of the next messages, in bytes."""
