@@ -79,7 +79,7 @@ class Restores:
         return restored, values[state.snapshot.folded - state.outcomes :]
 
     def _start(self) -> CommittedPosition:
-        consumer = group_consumer(self.config)
+        consumer = group_consumer(self.config.kafka, self.config.worker)
         try:
             return committed_positions(consumer, self._topics, [0])[0]
         finally:

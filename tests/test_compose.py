@@ -26,7 +26,8 @@ from pipeline import errors
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.config.settings import Config, Kafka, Serve
+from pipeline.config.settings import Join, Kafka, Serve
+from pipeline.config.stream import KUAIREC
 from pipeline.errors import BrokerError, ForksError, StorageError
 from pipeline.serving.scoring_requests import RequestDecoder
 from pipeline.tools.demo import STOP_TIMEOUT
@@ -400,7 +401,7 @@ def test_each_follower_has_a_port_and_time_to_answer_what_is_under_way() -> None
     line = re.search(r"^#   curl 127\.0\.0\.1:(\d+)/v1/score --json '(.*)'$", TEXT, re.MULTILINE)
     assert line
     assert line[1] == port
-    assert RequestDecoder(Config()).decode(line[2].encode()).candidates
+    assert RequestDecoder(KUAIREC, Serve(), Join()).decode(line[2].encode()).candidates
 
 
 def test_the_example_of_a_password_has_it_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def doctor(
     else:
         usable = of_config.status != "failed" and compiled.status != "failed"
         checks += [
-            check_memory(settings),
-            check_disk(settings),
+            check_memory(settings.join, settings.worker),
+            check_disk(settings.join),
             *check_cluster(settings, _client_error, usable=usable),
         ]
     ok = all(check.status != "failed" for check in checks)

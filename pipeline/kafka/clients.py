@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
-from pipeline.config.settings import Config, Kafka, Worker
+from pipeline.config.settings import Kafka, Worker
 from pipeline.kafka.access.authorization import needing
 from pipeline.kafka.access.errors import is_partition_end
 from pipeline.kafka.access.new_client import client_settings, new_client
@@ -65,7 +65,7 @@ def _statistics_settings(statistics: Statistics | None) -> dict[str, Any]:
     return {"stats_cb": statistics, "statistics.interval.ms": STATISTICS_INTERVAL_MS}
 
 
-def group_consumer(config: Config, statistics: Statistics | None = None) -> Consumer:
+def group_consumer(kafka: Kafka, worker: Worker, statistics: Statistics | None = None) -> Consumer:
     """Make a consumer of the group; it commits nothing, because transactions commit the offsets.
 
     A rebalance waits for silent members as long as `max.poll.interval.ms` allows. A worker polls after each
@@ -74,19 +74,19 @@ def group_consumer(config: Config, statistics: Statistics | None = None) -> Cons
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    kafka
+        Where the group is.
+    worker
+        Its timeouts and its buffer.
     statistics
         Is given the client's statistics in each poll in which there are new ones; None for none.
     """
-    settings = client_settings(config.kafka) | {
+    settings = client_settings(kafka) | {
         "error_cb": log_client_error,
-        "group.id": config.kafka.group,
-        "session.timeout.ms": config.worker.session_timeout,
-        "heartbeat.interval.ms": heartbeat_interval(config.worker),
-        "max.poll.interval.ms": max(
-            60_000, 4 * config.worker.transaction_timeout, config.worker.session_timeout
-        ),
+        "group.id": kafka.group,
+        "session.timeout.ms": worker.session_timeout,
+        "heartbeat.interval.ms": heartbeat_interval(worker),
+        "max.poll.interval.ms": max(60_000, 4 * worker.transaction_timeout, worker.session_timeout),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",
@@ -97,12 +97,12 @@ def group_consumer(config: Config, statistics: Statistics | None = None) -> Cons
         "fetch.wait.max.ms": 100,
         # Half of the buffer is for the record queues. This one queue of all partitions exceeds its limit by
         # up to one fetch.
-        "queued.max.messages.kbytes": config.worker.buffer // 4 // 1024,
-        "fetch.max.bytes": config.worker.buffer // 4,
+        "queued.max.messages.kbytes": worker.buffer // 4 // 1024,
+        "fetch.max.bytes": worker.buffer // 4,
         **_statistics_settings(statistics),
     }
-    if config.kafka.instance:
-        settings["group.instance.id"] = config.kafka.instance
+    if kafka.instance:
+        settings["group.instance.id"] = kafka.instance
     return new_client(Consumer, settings)
 
 
@@ -171,7 +171,8 @@ def raise_unless_retriable(message: Message, kafka: Kafka) -> None:
 
 
 def transactional_producer(
-    config: Config,
+    kafka: Kafka,
+    worker: Worker,
     instance: str,
     largest_message: int,
     statistics: Statistics | None = None,
@@ -189,8 +190,10 @@ def transactional_producer(
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    kafka
+        Where the group is.
+    worker
+        Its timeouts and its buffer.
     instance
         The worker's name.
     largest_message
@@ -202,11 +205,11 @@ def transactional_producer(
     """
     return new_client(
         Producer,
-        client_settings(config.kafka)
+        client_settings(kafka)
         | {
             "error_cb": log_client_error,
-            "transactional.id": transactional_id(config, instance),
-            "transaction.timeout.ms": config.worker.transaction_timeout,
+            "transactional.id": transactional_id(kafka, instance),
+            "transaction.timeout.ms": worker.transaction_timeout,
             "linger.ms": LINGER_MS,
             "batch.size": batch_bytes,
             "compression.type": "lz4",

@@ -9,7 +9,7 @@ from typing import Final, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.config.settings import Config
+from pipeline.config.settings import Config, Kafka, Worker
 from pipeline.config.topics import Topics
 from pipeline.errors import StateError
 from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, denied, needing
@@ -66,7 +66,7 @@ class ConsumerGroup:
             raise denied(kafka, missing)
         self.partitions = partition_count(admin, topics)
         """Number of partitions of each topic."""
-        self._consumer: Consumer = group_consumer(self.config)
+        self._consumer: Consumer = group_consumer(self.config.kafka, self.config.worker)
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +121,7 @@ class ConsumerGroup:
             consumer.pause(topic_partitions)
             assigned.extend(topic_partitions)
 
-        member: Consumer = group_consumer(self.config)
+        member: Consumer = group_consumer(self.config.kafka, self.config.worker)
         member.subscribe(list(self.topics.inputs), on_assign=assign_paused)
         try:
             end = time.monotonic() + COORDINATOR_TIMEOUT
@@ -176,8 +176,10 @@ class GroupTransaction:
 
     Parameters
     ----------
-    config
-        Whole configuration.
+    kafka
+        Where the group is.
+    worker
+        Its timeouts.
     instance
         Last part of the transactional id. An older producer of the same id can write nothing more.
     largest_message
@@ -191,12 +193,12 @@ class GroupTransaction:
         If the members of the group have changed. The transaction has changed nothing then.
     """
 
-    def __init__(self, config: Config, instance: str, largest_message: int) -> None:
-        self.timeout = config.worker.transaction_timeout / 1000
+    def __init__(self, kafka: Kafka, worker: Worker, instance: str, largest_message: int) -> None:
+        self.timeout = worker.transaction_timeout / 1000
         """Seconds for each step."""
-        self.producer = transactional_producer(config, instance, largest_message)
-        name = transactional_id(config, instance)
-        with needing(config.kafka, "Write", Resource.TRANSACTIONAL_ID, name):
+        self.producer = transactional_producer(kafka, worker, instance, largest_message)
+        name = transactional_id(kafka, instance)
+        with needing(kafka, "Write", Resource.TRANSACTIONAL_ID, name):
             self.producer.init_transactions(COORDINATOR_TIMEOUT)
 
     def __enter__(self) -> GroupTransaction:

@@ -50,9 +50,9 @@ class RedriveGroup:
     def __init__(self, config: Config) -> None:
         name = redrive_group(config.kafka.group)
         kafka = config.kafka.model_copy(update={"group": name, "instance": None})
-        self._config = config
+        self._workers, self._worker = config.kafka, config.worker
         self._kafka = kafka
-        self._consumer: Consumer = group_consumer(config.model_copy(update={"kafka": kafka}))
+        self._consumer: Consumer = group_consumer(kafka, config.worker)
         self._transaction: GroupTransaction | None = None
 
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ class RedriveGroup:
 
     def begin(self) -> None:
         """Take over from any other redrive of this group, which can send nothing more."""
-        self._transaction = GroupTransaction(self._config, REDRIVE, LARGEST_DEAD_LETTER)
+        self._transaction = GroupTransaction(self._workers, self._worker, REDRIVE, LARGEST_DEAD_LETTER)
 
     def committed(self, partitions: Iterable[PartitionId]) -> dict[int, CommittedOffset]:
         """Return what was committed for partitions of one topic, by their numbers."""
@@ -105,7 +105,7 @@ class RedriveGroup:
         except KafkaException as error:
             if is_fenced(error):
                 raise FencedError(
-                    f"another redrive of group {self._config.kafka.group} has begun ({error_text(error)}): "
+                    f"another redrive of group {self._workers.group} has begun ({error_text(error)}): "
                     "let it finish, then run this again if something is left"
                 ) from error
             raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from pipeline.config.settings import Config
+from pipeline.config.settings import Metrics
 from pipeline.monitoring.client_statistics import ClientStatistics
 from pipeline.monitoring.counts import PartitionCounts
 from pipeline.monitoring.drift import DriftDetector
@@ -39,8 +39,8 @@ class Monitor:
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    metrics
+        Whether there is an address for them.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class Monitor:
         The figures at the last update.
     """
 
-    def __init__(self, config: Config) -> None:
-        self.active = config.metrics.address is not None
+    def __init__(self, metrics: Metrics) -> None:
+        self.active = metrics.address is not None
         self.vitals = Vitals(time.monotonic())
         self.figures = WorkerFigures()
         self._updated = 0.0

@@ -108,7 +108,7 @@ def recover(
             task.libraries = Libraries(dict(libraries_here()))
             yield task
             return
-        state = read_state(log, position, state_signer(config), labels=labels)
+        state = read_state(log, position, state_signer(config.checkpoint, config.kafka), labels=labels)
         refuse_other_settings(state, settings)
         warn_of_other_libraries(state)
         state = note_libraries(state)

@@ -12,7 +12,7 @@ import hmac
 from pathlib import Path
 from typing import Final, Self
 
-from pipeline.config.settings import Config
+from pipeline.config.settings import Checkpoint, Kafka
 from pipeline.errors import ConfigError, StateError
 from pipeline.records.inputs import Headers
 from pipeline.records.names import MAC_HEADER
@@ -48,7 +48,7 @@ class StateSigner:
         self._scope = (_PURPOSE, prefix.encode(), group.encode())
 
     @classmethod
-    def from_file(cls, name: str, file: Path, config: Config) -> Self:
+    def from_file(cls, name: str, file: Path, kafka: Kafka) -> Self:
         """Return the signer of a key's file, whose bytes are the key.
 
         Parameters
@@ -57,8 +57,8 @@ class StateSigner:
             The setting or option that names the file, for messages.
         file
             The file.
-        config
-            The whole configuration.
+        kafka
+            The group whose state records are signed.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class StateSigner:
                 f"{name} {file}: the file has {len(key)} bytes, a key has at least {MIN_KEY_BYTES}. Make one "
                 f"with `head -c 32 /dev/urandom > {file}`"
             )
-        return cls(key, config.kafka.prefix, config.kafka.group)
+        return cls(key, kafka.prefix, kafka.group)
 
     def mac(self, value: bytes, partition: int) -> str:
         """Return the MAC of a state record's bytes, in hexadecimal digits."""
@@ -93,7 +93,7 @@ class StateSigner:
         return [(MAC_HEADER, self.mac(value, partition).encode())]
 
 
-def state_signer(config: Config) -> StateSigner | None:
+def state_signer(checkpoint: Checkpoint, kafka: Kafka) -> StateSigner | None:
     """Return the signer of `checkpoint.key`; None if it is not set.
 
     Raises
@@ -101,8 +101,8 @@ def state_signer(config: Config) -> StateSigner | None:
     ConfigError
         The key cannot be used.
     """
-    file = config.checkpoint.key
-    return None if file is None else StateSigner.from_file("checkpoint.key", file, config)
+    file = checkpoint.key
+    return None if file is None else StateSigner.from_file("checkpoint.key", file, kafka)
 
 
 def check_mac(

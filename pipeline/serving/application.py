@@ -101,9 +101,9 @@ class Scoring:
         self._serve = config.serve
         self._log = score_log
         self._scored = scored
-        self._decoder = RequestDecoder(config)
+        self._decoder = RequestDecoder(config.stream, config.serve, config.join)
         self._features = CandidateType.of(config.stream).features
-        self._exploration = Exploration.of(config)
+        self._exploration = Exploration.of(config.serve, config.labels)
         self._under_way = 0
 
     @property

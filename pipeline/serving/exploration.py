@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forks.compiled.normal import normal
 from forks.jit import njit
-from pipeline.config.settings import Config
+from pipeline.config.settings import Labels, Serve
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id
@@ -43,7 +43,7 @@ class Exploration(msgspec.Struct, frozen=True, gc=False):
 
     Examples
     --------
-    >>> Exploration.of(Config()) is None
+    >>> Exploration.of(Serve(), Labels()) is None
     True
     """
 
@@ -60,12 +60,11 @@ class Exploration(msgspec.Struct, frozen=True, gc=False):
             raise ValueError(f"the seed {self.seed} is not below 2^64")
 
     @staticmethod
-    def of(config: Config) -> Exploration | None:
-        """Return what the configuration says; None where nothing is explored."""
-        serve = config.serve
+    def of(serve: Serve, labels: Labels) -> Exploration | None:
+        """Return what the settings say; None where nothing is explored."""
         if serve.explore == "off":
             return None
-        return Exploration(serve.explore, serve.epsilon, serve.thompson_scale, config.labels.seed)
+        return Exploration(serve.explore, serve.epsilon, serve.thompson_scale, labels.seed)
 
     @property
     def needs_variances(self) -> bool:

@@ -81,7 +81,7 @@ class Follower:
         self._values = OutputValues(self._topics)
         self._types = OutputTypes.of(config.stream)
         self._decoder = OutcomeDecoder(self._types)
-        self._signer = state_signer(config)
+        self._signer = state_signer(config.checkpoint, config.kafka)
         self._factory = ModelFactory(config)
         self._partitions: list[FollowedPartition] = []
         self._stopping = threading.Event()

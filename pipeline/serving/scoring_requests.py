@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.pointer import nested
-from pipeline.config.settings import Config
-from pipeline.config.stream import CARRIED
+from pipeline.config.settings import Join, Serve
+from pipeline.config.stream import CARRIED, Stream
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import Id, Timestamp
 from pipeline.records.input_decoders import interaction_fields
@@ -103,23 +103,25 @@ class RequestDecoder:
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    stream
+        The definition of the stream.
+    serve, join
+        How many candidates a request may have, and how far ahead its time may be.
 
     Examples
     --------
-    >>> decoder = RequestDecoder(Config())
+    >>> from pipeline.config.stream import KUAIREC
+    >>> decoder = RequestDecoder(KUAIREC, Serve(), Join())
     >>> found = decoder.decode(b'{"user_id": 7, "items": [{"video_id": 1}, {"video_id": "b"}], "time": 5}')
     >>> [candidate.ids for candidate in found.candidates], found.keys
     ([(7, 1), (7, 'b')], {7})
     """
 
-    def __init__(self, config: Config) -> None:
-        stream = config.stream
-        self._max_candidates = config.serve.max_candidates
-        self._max_ahead = config.join.max_ahead
+    def __init__(self, stream: Stream, serve: Serve, join: Join) -> None:
+        self._max_candidates = serve.max_candidates
+        self._max_ahead = join.max_ahead
         keyed_by_event = stream.key_entity is None
-        self._explores = config.serve.explore != "off"
+        self._explores = serve.explore != "off"
         left_out = {"timestamp", *CARRIED}
         if not (keyed_by_event or self._explores):
             left_out.add("event_id")

@@ -59,7 +59,7 @@ class Assignment:
     ) -> None:
         self.partitions: dict[int, Partition] = {}
         """All partitions that the worker has had, by number."""
-        self.membership = Membership(config, consumer)
+        self.membership = Membership(config.kafka, config.worker, consumer)
         self.source = ConsumerSource(consumer, config)
         self.tables = TableSource(config)
         self.progress = Progress()

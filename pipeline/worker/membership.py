@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from pipeline.config.settings import Config
+from pipeline.config.settings import Kafka, Worker
 from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.clients import heartbeat_interval
@@ -24,15 +24,17 @@ class Membership:
 
     Parameters
     ----------
-    config
-        The whole configuration: where the group is, its name, the worker's if it has one, and its heartbeats.
+    kafka
+        Where the group is, its name, and the worker's if it has one.
+    worker
+        Its heartbeats.
     consumer
         The worker's consumer.
     """
 
-    def __init__(self, config: Config, consumer: Consumer) -> None:
-        self._kafka = config.kafka
-        self._heartbeat = heartbeat_interval(config.worker) / 1000
+    def __init__(self, kafka: Kafka, worker: Worker, consumer: Consumer) -> None:
+        self._kafka = kafka
+        self._heartbeat = heartbeat_interval(worker) / 1000
         self._consumer = consumer
         self._own_ids: set[str] = set()
         self.metadata: object = None

@@ -85,9 +85,11 @@ class Session:
         self._monitor = monitor
         statistics = monitor.statistics_of("producer")
         self._producer = transactional_producer(
-            config, instance, LARGEST_DEAD_LETTER, statistics, batch_bytes=batch_bytes
+            config.kafka, config.worker, instance, LARGEST_DEAD_LETTER, statistics, batch_bytes=batch_bytes
         )
-        self.consumer: Consumer = group_consumer(config, monitor.statistics_of("consumer"))
+        self.consumer: Consumer = group_consumer(
+            config.kafka, config.worker, monitor.statistics_of("consumer")
+        )
         self.assignment = Assignment(config, self.consumer, new_model, settings, monitor)
         timeout = config.worker.transaction_timeout / 1000
         self.writer = TransactionWriter(
@@ -95,12 +97,14 @@ class Session:
             topics_of(config),
             settings,
             timeout,
-            state_signer(config),
+            state_signer(config.checkpoint, config.kafka),
             encoders=encoders,
             native=config.worker.native_produce,
         )
         self.in_flight = InFlightCommit(self._producer)
-        self._exchange = make_exchange(config, int(settings["partitions"]))
+        self._exchange = make_exchange(
+            config.kafka, config.sharing, topics_of(config), int(settings["partitions"])
+        )
 
     def __enter__(self) -> Self:
         return self

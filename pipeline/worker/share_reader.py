@@ -8,8 +8,8 @@ import msgspec
 import structlog
 from confluent_kafka import Consumer, TopicPartition
 
-from pipeline.config.settings import Config, Kafka
-from pipeline.config.topics import topics_of
+from pipeline.config.settings import Kafka, Sharing
+from pipeline.config.topics import Topics
 from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
@@ -122,9 +122,9 @@ class Exchange:
             )
 
 
-def make_exchange(config: Config, partitions: int) -> Exchange | None:
+def make_exchange(kafka: Kafka, sharing: Sharing, topics: Topics, partitions: int) -> Exchange | None:
     """Make the reader of shared outcomes; None if nothing is shared or there is one partition only."""
-    if config.sharing.interval_for(partitions) is None:
+    if sharing.interval_for(partitions) is None:
         return None
-    shares = OutputTypes.of(config.stream).shares
-    return Exchange(config.kafka, topics_of(config).shared, partitions, shares)
+    shares = OutputTypes.of(topics.stream).shares
+    return Exchange(kafka, topics.shared, partitions, shares)

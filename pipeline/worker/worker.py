@@ -157,7 +157,7 @@ class Worker:
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
         self._encoders: Encoders = {}
-        self._monitor = Monitor(config)
+        self._monitor = Monitor(config.metrics)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         warm_up(self._factory)

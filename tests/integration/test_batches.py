@@ -34,7 +34,9 @@ def test_a_transaction_of_large_records_is_written(
         altered.result()
         until(lambda: batch_bytes(client, topics) < limit, "the limit")  # it is in force some time later
     size = batch_bytes(client, topics)
-    producer = transactional_producer(config, "worker", LARGEST_DEAD_LETTER, batch_bytes=size)
+    producer = transactional_producer(
+        config.kafka, config.worker, "worker", LARGEST_DEAD_LETTER, batch_bytes=size
+    )
     producer.init_transactions(TIMEOUT)
     producer.begin_transaction()
     for topic in topics.outputs:

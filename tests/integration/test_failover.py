@@ -50,7 +50,7 @@ def test_a_transaction_outlasts_the_broker_that_coordinates_it_and_its_group(clu
     cluster.admin.create_topics([NewTopic("plays", 3)])["plays"].result(TIMEOUT)
     settings = {"bootstrap": cluster.bootstrap, "prefix": "failover-", "group": "group"}
     config = Config.model_validate({"kafka": settings, "worker": {"transaction_timeout": "120s"}})
-    producer = transactional_producer(config, "worker", 1_000_000)
+    producer = transactional_producer(config.kafka, config.worker, "worker", 1_000_000)
     producer.init_transactions(TIMEOUT)
     assert committed_offset(cluster, "group") < 0  # nothing; but now groups have coordinators
     victim = cluster.transaction_coordinator("failover-group-worker")

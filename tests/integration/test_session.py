@@ -28,7 +28,7 @@ def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=50))
     factory = ModelFactory(config)
     settings = factory.settings(pipeline.partitions)
-    with Session(config, name, factory.new_model, Monitor(config), settings) as session:
+    with Session(config, name, factory.new_model, Monitor(config.metrics), settings) as session:
         session.start()
         yield session
 

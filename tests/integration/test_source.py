@@ -35,7 +35,7 @@ def test_large_messages_get_through_a_small_buffer(bootstrap: str, topic_prefix:
     config = Config(kafka=pipeline.kafka, worker=Worker(buffer=BUFFER))
     task = Task(0, Model(small_learner(), Tables(), 10), config.join, Position(0), Position(0))
     queues = (task.interactions, task.labels)
-    with closing(group_consumer(config)) as consumer:
+    with closing(group_consumer(config.kafka, config.worker)) as consumer:
         source = ConsumerSource(consumer, config)
         source.assign({PartitionId(topic, 0): 0 for topic in topics.inputs})
         source.connect(0, queues)

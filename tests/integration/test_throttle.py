@@ -60,7 +60,7 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
     )
     monkeypatch.setattr(source, "MIN_READ_AHEAD", 0)
     monkeypatch.setattr(throttle, "MINUTE", float("inf"))
-    monitor = Monitor(config)
+    monitor = Monitor(config.metrics)
 
     def written() -> tuple[int, Counter[int]]:
         predicted = Counter(each.partition for each in pipeline.read(topics.predictions))

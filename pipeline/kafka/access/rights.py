@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Config
+    from pipeline.config.settings import Config, Kafka
     from pipeline.config.topics import Topics
 
 
@@ -102,7 +102,9 @@ def rights(role: Role, config: Config, topics: Topics, partitions: int | None = 
     shares = config.sharing.interval != "off"
     if shares if partitions is None else config.sharing.interval_for(partitions) is not None:
         read_back.append(topics.shared)
-    transactions = Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, ""), prefixed=True)
+    transactions = Right(
+        "Write", Resource.TRANSACTIONAL_ID, transactional_id(config.kafka, ""), prefixed=True
+    )
     if role is Role.WORKER:
         return [
             *_on_topics("Read", [*inputs, *topics.tables, *read_back]),
@@ -121,7 +123,7 @@ def rights(role: Role, config: Config, topics: Topics, partitions: int | None = 
             *_on_topics("Read", [*inputs, topics.dead_letters]),
             *_on_topics("Write", inputs),
             Right("Read", Resource.GROUP, redrive_group(group)),
-            Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, REDRIVE)),
+            Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config.kafka, REDRIVE)),
         ]
     if role is Role.FOLLOWER:
         read = [*topics.tables, topics.outcomes, topics.checkpoints]
@@ -159,16 +161,16 @@ def redrive_group(group: str) -> str:
     return f"{group}-{REDRIVE}"
 
 
-def transactional_id(config: Config, instance: str) -> str:
+def transactional_id(kafka: Kafka, instance: str) -> str:
     """Return the transactional id of a worker with this name.
 
     Examples
     --------
-    >>> from pipeline.config.settings import Config
-    >>> transactional_id(Config(kafka={"prefix": "prod.", "group": "learners"}), "worker-0")
+    >>> from pipeline.config.settings import Kafka
+    >>> transactional_id(Kafka(prefix="prod.", group="learners"), "worker-0")
     'prod.learners-worker-0'
     """
-    return f"{config.kafka.prefix}{config.kafka.group}-{instance}"
+    return f"{kafka.prefix}{kafka.group}-{instance}"
 
 
 def _on_topics(operation: str, names: Iterable[str]) -> list[Right]:

@@ -108,7 +108,7 @@ def run_audit(
     """
     index = None if scores is None else ScoreIndex(scores, view.partitions)
     factory, meter, topics = ModelFactory(config), Meter(progress), topics_of(config)
-    settings, signer = factory.settings(view.partitions), state_signer(config)
+    settings, signer = factory.settings(view.partitions), state_signer(config.checkpoint, config.kafka)
     checkpoints = []
     with LogReader(config.kafka) as single:
         for partition in range(view.partitions):

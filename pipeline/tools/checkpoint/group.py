@@ -46,7 +46,7 @@ class Group(ConsumerGroup):
     """
 
     def __init__(self, config: Config) -> None:
-        self.signer = state_signer(config)
+        self.signer = state_signer(config.checkpoint, config.kafka)
         """Signs state records, and checks their MAC; None where `checkpoint.key` is not set."""
         super().__init__(config, replace(topics_of(config), requests_labels=False))
         patience = config.worker.transaction_timeout / 1000 + 10.0

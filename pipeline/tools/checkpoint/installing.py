@@ -126,7 +126,7 @@ def write_checkpoints(
     StateError
         As `install`.
     """
-    transaction = GroupTransaction(group.config, "install", LARGEST_DEAD_LETTER)
+    transaction = GroupTransaction(group.config.kafka, group.config.worker, "install", LARGEST_DEAD_LETTER)
     with group.sole_member() as member:
         if not unchanged():
             raise StateError("a worker has gone on meanwhile. Nothing has changed: start this again")

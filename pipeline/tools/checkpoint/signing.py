@@ -32,7 +32,9 @@ def sign(group: Group, former_key: Path | None) -> list[int]:
         The group has members, or a present record cannot be used. Nothing has changed then.
     """
     group.refuse_members()
-    former = None if former_key is None else StateSigner.from_file("--former-key", former_key, group.config)
+    former = (
+        None if former_key is None else StateSigner.from_file("--former-key", former_key, group.config.kafka)
+    )
     found = [group.committed_state(partition, former) for partition in range(group.partitions)]
     present = [each for each in found if each is not None]
 

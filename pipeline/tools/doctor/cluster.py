@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pipeline.config.settings import Config
+from pipeline.config.settings import Config, Join, Worker
 from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
@@ -55,11 +55,11 @@ def check_cluster(
     checks = [Check("broker", "ok", f"{brokers} answer at {config.kafka.bootstrap}")]
     topics = topics_of(config)
     steps: tuple[Callable[[], Check], ...] = (
-        lambda: check_broker_settings(config, broker_settings(client)),
+        lambda: check_broker_settings(config.worker, broker_settings(client)),
         lambda: _rights(client, config, topics),
         lambda: _topics(client, topics),
         lambda: _message_size(client, topics),
-        lambda: check_clock(newest_timestamp(client, topics.inputs), config, time.time() * 1000),
+        lambda: check_clock(newest_timestamp(client, topics.inputs), config.join, time.time() * 1000),
         lambda: _state(config) if usable else Check("state", "skipped", "a worker cannot start here"),
     )
     for name, step in zip(NAMES, steps, strict=True):
@@ -78,20 +78,20 @@ def skipped(names: tuple[str, ...], reason: str) -> list[Check]:
     return [Check(name, "skipped", reason) for name in names]
 
 
-def check_broker_settings(config: Config, settings: dict[str, str] | None) -> Check:
+def check_broker_settings(worker: Worker, settings: dict[str, str] | None) -> Check:
     """Check what the brokers' settings mean for a worker.
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    worker
+        The timeouts of workers.
     settings
         Those of a broker; None if they may not be seen.
     """
     name = "broker settings"
     if settings is None:
         return Check(name, "skipped", "DescribeConfigs on the cluster is denied to this client")
-    worker, found = config.worker, []
+    found = []
     if (most := int(settings["transaction.max.timeout.ms"])) < worker.transaction_timeout:
         text = f"transaction.max.timeout.ms is {most}, below worker.transaction_timeout"
         remedy = f"raise it to {worker.transaction_timeout}, or lower worker.transaction_timeout"
@@ -106,15 +106,15 @@ def check_broker_settings(config: Config, settings: dict[str, str] | None) -> Ch
     return worst(found, name, "timeouts and retention of offsets suit the configuration")
 
 
-def check_clock(newest: int | None, config: Config, now: float) -> Check:
+def check_clock(newest: int | None, join: Join, now: float) -> Check:
     """Check this machine's clock against the times of records: none comes from the future.
 
     Parameters
     ----------
     newest
         The newest timestamp of the inputs' records, in milliseconds; None if there are none.
-    config
-        The whole configuration.
+    join
+        How far ahead of this clock a message may be.
     now
         The time of this machine, in milliseconds.
 
@@ -130,7 +130,7 @@ def check_clock(newest: int | None, config: Config, now: float) -> Check:
         return Check("clock", "ok", "no record of the inputs is ahead of it")
     found = f"a record of the inputs is {ahead / 1000:,.0f} s ahead of this machine"
     remedy = "set the clocks of this machine and of producers by NTP"
-    return Check("clock", "failed" if ahead > config.join.max_ahead else "warning", found, remedy)
+    return Check("clock", "failed" if ahead > join.max_ahead else "warning", found, remedy)
 
 
 def _state(config: Config) -> Check:

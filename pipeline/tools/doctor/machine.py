@@ -11,7 +11,7 @@ from typing import Final
 from forks.compiled.philox import philox
 from forks.jit import cache_folder
 from pipeline.broker.java import MIN_VERSION, find_java, java_version
-from pipeline.config.settings import Config
+from pipeline.config.settings import Config, Join, Worker
 from pipeline.errors import ConfigError, StorageError
 from pipeline.extras import EXTRA_OF_PACKAGE, install_hint, is_installed
 from pipeline.tools.doctor.check import Check, worst
@@ -70,13 +70,13 @@ def check_compiled_code() -> Check:
     return Check("compiled code", "ok", f"is kept in {folder}")
 
 
-def check_memory(config: Config, meminfo: Path = Path("/proc/meminfo")) -> Check:
+def check_memory(join: Join, worker: Worker, meminfo: Path = Path("/proc/meminfo")) -> Check:
     """Check that the available memory is enough for one partition with all that may wait in it.
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    join, worker
+        How much each partition and each worker may hold.
     meminfo
         The file in which Linux tells what is available.
 
@@ -90,11 +90,10 @@ def check_memory(config: Config, meminfo: Path = Path("/proc/meminfo")) -> Check
         available = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return Check("memory", "skipped", "this system does not tell how much is available")
-    join = config.join
     in_memory = min(join.max_in_memory, join.max_pending)
     needed = (
         PROGRAM_BYTES
-        + config.worker.buffer
+        + worker.buffer
         + WAITING_BYTES * in_memory
         + INDEX_BYTES * (join.max_pending - in_memory)
     )
@@ -105,15 +104,15 @@ def check_memory(config: Config, meminfo: Path = Path("/proc/meminfo")) -> Check
     return Check("memory", "ok", found)
 
 
-def check_disk(config: Config) -> Check:
+def check_disk(join: Join) -> Check:
     """Check that predictions can be spilled, and that the disk has room for those of one partition."""
-    folder = config.join.spill_folder or Path(gettempdir())
+    folder = join.spill_folder or Path(gettempdir())
     try:
         refuse_unwritable(folder)
     except StorageError as error:
         return Check("disk", "failed", str(error), "make the folder, or name another in join.spill_folder")
     free = shutil.disk_usage(folder).free
-    needed = SPILLED_BYTES * max(0, config.join.max_pending - config.join.max_in_memory)
+    needed = SPILLED_BYTES * max(0, join.max_pending - join.max_in_memory)
     found = f"{folder} has {free:,} bytes free; one full partition takes at most {needed:,}"
     if free >= needed:
         return worst([], "disk", found)

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 import polars as pl
 
-from pipeline.config.settings import Config
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import Stream
 from pipeline.features.feature_set import FeatureSet
 from pipeline.log.decoding import decode_predictions, decode_records
 from pipeline.records.inputs import KafkaMessage
@@ -46,26 +47,28 @@ class Columns:
 
     Parameters
     ----------
-    config
-        The whole configuration.
+    stream
+        The definition of the stream.
+    kind
+        The kind of running features.
     what
         Which records.
 
     Examples
     --------
-    >>> columns = Columns(Config(), "outcomes")
+    >>> from pipeline.config.stream import KUAIREC
+    >>> columns = Columns(KUAIREC, "effects", "outcomes")
     >>> list(columns.schema)[:6]
     ['offset', 'event_id', 'user_id', 'video_id', 'timestamp', 'score']
     >>> columns.schema["features"].fields[0].name
     'user_label_mean'
     """
 
-    def __init__(self, config: Config, what: What) -> None:
-        stream = config.stream
+    def __init__(self, stream: Stream, kind: FeatureKind, what: What) -> None:
         types = OutputTypes.of(stream)
         record: type[msgspec.Struct] = types.prediction if what == "predictions" else types.outcome
         self._types, self._what = types, what
-        names = FeatureSet.of(stream, config.features.kind).names
+        names = FeatureSet.of(stream, kind).names
         self._columns = [
             _column(field, names, [*stream.tables])
             for field in cast("msgspec.inspect.StructType", msgspec.inspect.type_info(record)).fields

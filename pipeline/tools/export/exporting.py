@@ -75,7 +75,7 @@ class Export:
         self._kafka = config.kafka
         self._topic = topics.predictions if what == "predictions" else topics.outcomes
         self._folder = folder
-        self._columns = Columns(config, what)
+        self._columns = Columns(config.stream, config.features.kind, what)
         self._ranges = Watermarks(config.kafka, [self._topic]).ranges()
 
     @property

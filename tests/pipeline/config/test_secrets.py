@@ -271,7 +271,7 @@ def test_settings_that_librdkafka_refuses_are_wrong_settings(client: dict[str, o
     for make in (
         lambda: Admin(config.kafka),
         lambda: groupless_consumer(config.kafka),
-        lambda: transactional_producer(config, "one", 10**6),
+        lambda: transactional_producer(config.kafka, config.worker, "one", 10**6),
     ):
         assert part in refusal(make)
 

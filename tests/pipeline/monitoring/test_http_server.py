@@ -48,7 +48,7 @@ def free_address() -> str:
 @contextmanager
 def served(address: str) -> Iterator[Monitor]:
     settings = config(address)
-    monitor = Monitor(settings)
+    monitor = Monitor(settings.metrics)
     with serve_monitor(monitor, settings, "worker"):
         yield monitor
 
@@ -281,5 +281,5 @@ def test_a_port_alone_is_served_to_this_machine_only_and_none_not_at_all() -> No
     with served(f"{port}"):
         assert listening() == before | {f"127.0.0.1:{port}"}
     settings = config(None)
-    with serve_monitor(Monitor(settings), settings, "worker"):
+    with serve_monitor(Monitor(settings.metrics), settings, "worker"):
         assert listening() == before

@@ -54,7 +54,7 @@ def partition_figures(**changes: Any) -> PartitionFigures:
 
 
 def test_challengers_and_tables_have_samples() -> None:
-    monitor = Monitor(CONFIG)
+    monitor = Monitor(CONFIG.metrics)
     compared = {"champion": LearnerMetrics(10, 3, 5.5), "linear": LearnerMetrics(10, 4, None)}
     tables = {"items": TableFigures(5, 1, 7, 2, 0)}
     monitor.figures = monitor.figures._replace(
@@ -73,7 +73,7 @@ def test_challengers_and_tables_have_samples() -> None:
 
 
 def test_the_schema_registry_has_samples_where_an_input_needs_one() -> None:
-    monitor = Monitor(CONFIG)
+    monitor = Monitor(CONFIG.metrics)
     without = cast(ConsumerSource, SimpleNamespace(lookup=None))
     assert registry_figures(without) is None
     assert not any(line.startswith("forks_registry") for line in exposed(monitor))
@@ -123,7 +123,7 @@ def commit(monitor: Monitor, task: Task, batch: Batch, size: int | None = None) 
 
 
 def test_only_what_was_committed_counts_and_counts_go_on_after_a_restore() -> None:
-    monitor, task = Monitor(CONFIG), new_task()
+    monitor, task = Monitor(CONFIG.metrics), new_task()
     monitor.assigned([0])
     monitor.running(task, restored=True)
     commit(monitor, task, advance(task, [interaction("a", 1)]))
@@ -148,7 +148,7 @@ def test_only_what_was_committed_counts_and_counts_go_on_after_a_restore() -> No
 
 
 def test_without_an_address_only_vitals_are_kept() -> None:
-    monitor, task = Monitor(Config()), new_task()
+    monitor, task = Monitor(Config().metrics), new_task()
     assert monitor.statistics_of("producer") is None
     monitor.assigned([0])
     monitor.running(task, restored=True)
@@ -159,7 +159,7 @@ def test_without_an_address_only_vitals_are_kept() -> None:
 
 
 def test_a_restore_that_reads_nothing_makes_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monitor, now = Monitor(CONFIG), time.monotonic()
+    monitor, now = Monitor(CONFIG.metrics), time.monotonic()
     monkeypatch.setattr("pipeline.monitoring.monitor.time.monotonic", lambda: now)
     monitor.assigned([0, 1])
     begin = now

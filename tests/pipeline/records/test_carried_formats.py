@@ -10,7 +10,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 pytest.importorskip("fastavro", reason="needs the extra registry")
-from pipeline.config.settings import Config
 from pipeline.config.stream import CARRIED, Stream
 from pipeline.records.avro_outputs import AvroRecord
 from pipeline.records.decoding import Record, RejectedRecord, decode
@@ -134,7 +133,7 @@ def test_schemas_describe_them() -> None:
 
 def test_tables_have_a_column_of_each() -> None:
     stream = carrying("json")
-    columns = Columns(Config(stream=stream), "outcomes")
+    columns = Columns(stream, "effects", "outcomes")
     frame = columns.frame([7], [OutputTypes.of(stream).outcomes.decode(encode(outcome()))])
     assert frame.select(CARRIED).rows() == [VALUES]
     assert frame.schema["propensity"] == pl.Float64

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.settings import Checkpoint, Config, Kafka
+from pipeline.config.settings import Checkpoint, Kafka
 from pipeline.errors import ConfigError, StateError
 from pipeline.records.inputs import Headers
 from pipeline.records.names import MAC_HEADER
@@ -59,7 +59,7 @@ def test_a_mac_without_a_key_and_a_key_without_a_mac_are_refused_with_a_remedy()
 
 def test_a_key_that_cannot_be_used_is_a_fault_of_the_configuration(tmp_path: Path) -> None:
     def signer(file: Path) -> StateSigner | None:
-        return state_signer(Config(kafka=Kafka(prefix="shop-"), checkpoint=Checkpoint(key=file)))
+        return state_signer(Checkpoint(key=file), Kafka(prefix="shop-"))
 
     file = tmp_path / "key"
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
@@ -74,4 +74,4 @@ def test_a_key_that_cannot_be_used_is_a_fault_of_the_configuration(tmp_path: Pat
     found = signer(file)
     assert found is not None
     assert found.mac(VALUE, 0) == SIGNER.mac(VALUE, 0)
-    assert state_signer(Config()) is None
+    assert state_signer(Checkpoint(), Kafka()) is None

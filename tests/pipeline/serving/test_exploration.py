@@ -151,4 +151,4 @@ def test_settings_are_those_of_the_configuration() -> None:
     config = Config.model_validate(
         {"serve": {"explore": "thompson", "epsilon": 0.2, "thompson_scale": 0.5}, "labels": {"seed": 9}}
     )
-    assert Exploration.of(config) == Exploration("thompson", 0.2, 0.5, 9)
+    assert Exploration.of(config.serve, config.labels) == Exploration("thompson", 0.2, 0.5, 9)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.settings import Config
+from pipeline.config.settings import Join, Serve
 from pipeline.config.stream import Stream
 from pipeline.serving.scoring_requests import RequestDecoder, RequestError
 from tests.support.slates import SLATES
@@ -22,7 +22,7 @@ SHELVES = Stream.model_validate(
 
 
 def decoded(body: dict[str, Any]) -> Any:
-    return RequestDecoder(Config(stream=SHELVES)).decode(json.dumps(body).encode())
+    return RequestDecoder(SHELVES, Serve(), Join()).decode(json.dumps(body).encode())
 
 
 def test_items_have_what_items_of_slates_have_and_the_rest_stands_beside() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.loader import read_definition
-from pipeline.config.settings import Config
+from pipeline.config.settings import Join, Serve
 from pipeline.config.stream import KUAIREC
 from pipeline.serving.scoring_requests import RequestDecoder
 from pipeline.sources.kuairec import read_events
@@ -28,7 +28,7 @@ def test_the_example_is_a_request_of_the_stream(tmp_path: Path, name: str) -> No
         write_files(tmp_path, SIZE, stream="deliveries")
         stream = read_definition(tmp_path / "deliveries.toml")
         data = DemoData(read_rows(tmp_path / "deliveries.jsonl", stream, 0), stream, {})
-    found = RequestDecoder(Config(stream=data.stream)).decode(example_request(data))
+    found = RequestDecoder(data.stream, Serve(), Join()).decode(example_request(data))
     assert len(found.candidates) == 3
     assert found.time == data.events.frame["timestamp"][-1]
 

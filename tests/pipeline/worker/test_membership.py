@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer
 
-from pipeline.config.settings import Config, Kafka
+from pipeline.config.settings import Kafka, Worker
 from pipeline.worker import membership
 from pipeline.worker.membership import JOIN_TIMEOUT, Membership
 
@@ -42,7 +42,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, holders: list[str], seconds: float
     monkeypatch.setattr(membership, "describe_group", group.describe)
     monkeypatch.setattr(membership, "time", group)
     consumer = cast(Consumer, SimpleNamespace(memberid=lambda: "own"))
-    return Membership(Config(kafka=Kafka(instance="node")), consumer).replaced()
+    return Membership(Kafka(instance="node"), Worker(), consumer).replaced()
 
 
 def test_another_member_under_the_same_name_has_replaced_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forks.jit import njit
-from pipeline.config.settings import Config
+from pipeline.config.settings import Config, Join, Worker
 from pipeline.tools.doctor.check import Check, Status
 from pipeline.tools.doctor.cluster import check_broker_settings, check_clock
 from pipeline.tools.doctor.machine import (
@@ -39,14 +39,14 @@ BROKER = {
     ],
 )
 def test_settings_of_the_broker(wrong: dict[str, str], status: Status, part: str) -> None:
-    found = check_broker_settings(Config(), BROKER | wrong)
+    found = check_broker_settings(Worker(), BROKER | wrong)
     assert found.status == status
     assert part in found.found
     assert bool(found.remedy) == (status != "ok")
 
 
 def test_settings_of_the_broker_that_may_not_be_seen() -> None:
-    assert check_broker_settings(Config(), None).status == "skipped"
+    assert check_broker_settings(Worker(), None).status == "skipped"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_settings_of_the_broker_that_may_not_be_seen() -> None:
     ],
 )
 def test_a_clock_that_is_behind(newest: int | None, status: Status) -> None:
-    assert check_clock(newest, Config(), 1_000).status == status
+    assert check_clock(newest, Join(), 1_000).status == status
 
 
 def test_compiled_code_that_is_kept_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +75,14 @@ def test_memory_that_is_short(tmp_path: Path) -> None:
     statuses = []
     for text in ("MemTotal: 9 kB\nMemAvailable: 1000 kB\n", "MemAvailable: 4000000 kB\n", "x"):
         meminfo.write_text(text)
-        statuses.append(check_memory(Config(), meminfo).status)
+        statuses.append(check_memory(Join(), Worker(), meminfo).status)
     assert statuses == ["warning", "ok", "skipped"]
-    assert check_memory(Config(), tmp_path / "none").status == "skipped"
+    assert check_memory(Join(), Worker(), tmp_path / "none").status == "skipped"
 
 
 def test_a_disk_without_room(tmp_path: Path) -> None:
     config = Config.model_validate({"join": {"spill_folder": tmp_path, "max_pending": 10**15}})
-    assert check_disk(config).status == "warning"
+    assert check_disk(config.join).status == "warning"
 
 
 def test_extras_that_are_needed_or_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.config.loader import load
-from pipeline.config.settings import Config
+from pipeline.config.stream import KUAIREC
 from pipeline.records.output_types import OutputTypes
 from pipeline.tools.export.columns import LEFT_OUT, Columns, What
 
@@ -21,7 +21,8 @@ def columns_of(stream: Any, what: What, tmp_path: Path) -> Columns:
     definition.write_text(stream.read_text())
     config = tmp_path / "forks.toml"
     config.write_text(f'stream = "{definition}"\n')
-    return Columns(load(config, {}), what)
+    settings = load(config, {})
+    return Columns(settings.stream, settings.features.kind, what)
 
 
 @pytest.mark.parametrize("what", ["predictions", "outcomes"])
@@ -42,5 +43,5 @@ def test_weights_of_labels_are_numbers(tmp_path: Path) -> None:
 
 
 def test_ids_are_text_whatever_they_are_in_a_record() -> None:
-    columns = Columns(Config(), "predictions")
+    columns = Columns(KUAIREC, "effects", "predictions")
     assert [columns.schema[name] for name in ("event_id", "user_id", "video_id")] == [pl.String] * 3

@@ -111,7 +111,7 @@ def test_a_worker_that_has_done_nothing_says_so() -> None:
 def served(found: WorkerFigures) -> Iterator[str]:
     [port] = free_ports(1)
     settings = Config(metrics=Metrics(address=f"127.0.0.1:{port}"))
-    monitor = Monitor(settings)
+    monitor = Monitor(settings.metrics)
     monitor.figures = found
     with serve_monitor(monitor, settings, "the-worker"):
         yield f"127.0.0.1:{port}"
