@@ -94,7 +94,7 @@ class Restores:
             self.factory.settings(1),
             self.config,
             labels=LABEL_DECODER,
-            keep_waiting=RecordEncoder().restore,
+            add_pending=RecordEncoder().restore,
         )
         if not isinstance(task, Task):
             raise SystemExit("nothing was restored")

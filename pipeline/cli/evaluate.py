@@ -12,9 +12,9 @@ from pipeline.cli.options import ConfigFile
 from pipeline.cli.output import print_json
 from pipeline.cli.replay import DEFAULT_DELAY, describe_rows, parse_delay
 from pipeline.errors import ConfigError
-from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
+from pipeline.truncate import truncate
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Config
@@ -254,7 +254,7 @@ def parse_changes(changes: list[str]) -> dict[str, Any]:
     for change in changes:
         name, equals, value = change.partition("=")
         if not (name.strip() and equals and value.strip()):
-            raise ConfigError(f"--set {shortened(change)}: expected is NAME=VALUE, such as width=2.0")
+            raise ConfigError(f"--set {truncate(change)}: expected is NAME=VALUE, such as width=2.0")
         if name.strip() == "preset":
             raise ConfigError(f"--set {change}: the preset is an option of its own: --preset {value.strip()}")
         settings[name.strip()] = _value(value.strip())

@@ -31,7 +31,7 @@ from pipeline.config.settings import LEARNERS, Config
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.value_files import FILE_VARIABLE, read_client_files, read_value
 from pipeline.errors import ConfigError
-from pipeline.excerpt import excerpt
+from pipeline.truncate import shown
 
 DEFAULT_FILE = Path("forks.toml")
 """The file that is read when none is named."""
@@ -241,7 +241,7 @@ def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
     secret = path[0] in CLIENT_SECTIONS and path[1:2] in ([], ["client"], ["url"])
     if secret or origin.upper().endswith(f"{FILE_VARIABLE})"):
         return f"{origin}: {key}: {message}"
-    return f"{origin}: {key}: {message} (got {excerpt(detail['input'])})"
+    return f"{origin}: {key}: {message} (got {shown(detail['input'])})"
 
 
 def _without_kinds(location: Sequence[int | str]) -> list[str]:

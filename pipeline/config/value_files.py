@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import Secret
 
 from pipeline.errors import ConfigError
-from pipeline.excerpt import EXCERPT
+from pipeline.truncate import MAX_SHOWN
 
 LARGEST_VALUE: Final = 2**20
 """Bytes of a file that holds a value, at most."""
@@ -155,5 +155,5 @@ def shown_path(path: str) -> str:
     >>> shown_path('{"sasl.password": "hunter2"}')
     'the file (its name is not shown, as it is no usual one)'
     """
-    plain = path.isprintable() and len(path) <= EXCERPT and not set(path) & set('{}"')
+    plain = path.isprintable() and len(path) <= MAX_SHOWN and not set(path) & set('{}"')
     return path if plain and path else "the file (its name is not shown, as it is no usual one)"

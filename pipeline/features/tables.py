@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.features.tags import TagLists
 from pipeline.input_files import refuse_large, refuse_large_table
 from pipeline.records.fields import Id
+from pipeline.truncate import truncate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -190,7 +190,7 @@ def _read(path: Path, columns: list[str]) -> pl.DataFrame:
     try:
         table = pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        reason = shortened(str(error).splitlines()[0])
+        reason = truncate(str(error).splitlines()[0])
         raise DataError(f"{path} cannot be read as a table: {reason}") from error
     missing = [name for name in columns if name not in table.columns]
     if missing:
@@ -224,7 +224,7 @@ def _daily_ratios(path: Path) -> pl.DataFrame:
     try:
         values = table.select("video_id", day, *ratios)
     except pl.exceptions.PolarsError as error:
-        reason = shortened(str(error).splitlines()[0])
+        reason = truncate(str(error).splitlines()[0])
         raise DataError(
             f"{path}: dates must be like 20200705, and figures must be numbers: {reason}"
         ) from error

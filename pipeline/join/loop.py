@@ -51,7 +51,7 @@ class Action(IntEnum):
     """A prediction gets its label."""
     EXPIRED = 2
     """A prediction gets no label in time."""
-    CROWDED_OUT = 3
+    EVICTED = 3
     """A prediction gets no label, because there is no room for it to wait."""
     DUPLICATE_INTERACTION = 4
     DUPLICATE_LABEL = 5

@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pipeline.config.settings import Registry
 from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
-from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.schemas import MAX_SCHEMA_SIZE, UnfitSchemaError, UnknownSchemaError, WriterSchema
+from pipeline.truncate import truncate
 
 MAX_KEPT: Final = 500
 """Schemas that are kept, at most; those that were used last."""
@@ -271,7 +271,7 @@ def _refuse_text(descriptor: str) -> None:
 
 
 def _text(error: object) -> str:
-    return shortened(str(error)).replace("\n", " ")
+    return truncate(str(error)).replace("\n", " ")
 
 
 def _with_references(client: Any, schema: Any) -> WriterSchema:

@@ -50,7 +50,7 @@ class SequenceCheck:
 
     @property
     def left(self) -> int:
-        """Records that are still to come."""
+        """How many records are still to come."""
         return self._stop - self.expected
 
     def add(self, sequences: Sequence[int], offsets: Sequence[int]) -> None:

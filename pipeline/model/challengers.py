@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from forks import LossName
 from pipeline.config.settings import FORKS, LEARNERS, Challenger, Learner
 from pipeline.errors import ConfigError
-from pipeline.excerpt import excerpt
 from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import checked_setting, learner_settings
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
+from pipeline.truncate import shown
 
 
 def resolve_challengers(
@@ -69,7 +69,7 @@ def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
         return Learner.model_validate(dict(parameters))
     except ValidationError as error:
         detail = error.errors()[0]
-        raise ConfigError(f"{where}.preset: {detail['msg']} (got {excerpt(detail['input'])})") from error
+        raise ConfigError(f"{where}.preset: {detail['msg']} (got {shown(detail['input'])})") from error
 
 
 def _resolve_challenger(
@@ -87,7 +87,7 @@ def _resolve_challenger(
         near = difflib.get_close_matches(kind, LEARNERS, n=1)
         hint = f"; did you mean {near[0]}?" if near else "."
         raise ConfigError(
-            f"{where}.learner: there is no learner {excerpt(kind)}{hint} Accepted here: {', '.join(LEARNERS)}"
+            f"{where}.learner: there is no learner {shown(kind)}{hint} Accepted here: {', '.join(LEARNERS)}"
         )
     types = parameter_types(kind)
     checked = {name: checked_setting(where, name, value, types) for name, value in parameters.items()}

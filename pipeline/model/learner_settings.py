@@ -11,10 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from forks import ForksSettings, LossName
 from pipeline.config.settings import Learner
 from pipeline.errors import ConfigError
-from pipeline.excerpt import excerpt
 from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.contexts import ContextLayout
+from pipeline.truncate import shown
 
 LINEAR_ALPHA: Final = 30.0
 """Prior precision of the linear part beside the log-odds of the effects, chosen on KuaiRec."""
@@ -140,4 +140,4 @@ def checked_setting(where: str, name: str, value: object, types: Mapping[str, An
     try:
         return TypeAdapter(types[name]).validate_python(value)
     except ValidationError as error:
-        raise ConfigError(f"{where}.{name}: {error.errors()[0]['msg']} (got {excerpt(value)})") from error
+        raise ConfigError(f"{where}.{name}: {error.errors()[0]['msg']} (got {shown(value)})") from error

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pipeline.config.stream import TimeUnit
-from pipeline.excerpt import shortened
 from pipeline.records.decoding import UnusableValueError
 from pipeline.records.schemas import (
     PREFIX,
@@ -33,6 +32,7 @@ from pipeline.records.schemas import (
     unfit,
     wanted_tree,
 )
+from pipeline.truncate import truncate
 
 MAX_DEPTH: Final = 64
 """Types within one another, at most."""
@@ -170,7 +170,7 @@ def _parsed(schema: WriterSchema, *, defaults: bool = False) -> tuple[Any, dict[
     except (MemoryError, UnfitSchemaError):
         raise
     except Exception as error:
-        reason = shortened(str(error) or type(error).__name__)
+        reason = truncate(str(error) or type(error).__name__)
         raise UnfitSchemaError(f"it is no schema of Avro that can be read: {reason}") from None
     return parsed[-1], named
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from pipeline.config.stream import TimeUnit
-from pipeline.excerpt import shortened
 from pipeline.records.decoding import UnusableValueError
 from pipeline.records.schemas import (
     PREFIX,
@@ -29,6 +28,7 @@ from pipeline.records.schemas import (
     unfit,
     wanted_tree,
 )
+from pipeline.truncate import truncate
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -171,7 +171,7 @@ def _descriptor(schema: WriterSchema) -> FileDescriptor:
     except MemoryError:
         raise
     except Exception as error:  # whatever a library meets in a descriptor that somebody else wrote
-        reason = shortened(str(error) or type(error).__name__)
+        reason = truncate(str(error) or type(error).__name__)
         raise UnfitSchemaError(f"it is no schema of Protobuf that can be read: {reason}") from None
 
 

@@ -34,7 +34,7 @@ class TaskRestorer:
         The task of the state record: see `Task.restore`.
     state
         The last committed state record, see `pipeline.recovery.state_reader.read_snapshot`.
-    keep_waiting
+    add_pending
         Is given the predictions that wait for their label in memory, in the order of their sequences: an
         encoder needs their text for their outcomes.
     most_items
@@ -50,12 +50,12 @@ class TaskRestorer:
         self,
         task: Task,
         state: State,
-        keep_waiting: Callable[[Sequence[Prediction]], None],
+        add_pending: Callable[[Sequence[Prediction]], None],
         most_items: int = MAX_ITEMS,
     ) -> None:
         self.task = task
         self.state = state
-        self._keep_waiting = keep_waiting
+        self._add_pending = add_pending
         self._next_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed = SequenceSet()
@@ -156,7 +156,7 @@ class TaskRestorer:
         if self.spill_below:
             waiting = self._spill(waiting, list(compress(chunk.texts[rows:], waits)))
         self.task.join.open_all([*map(Pending.of, waiting)])
-        self._keep_waiting(waiting)
+        self._add_pending(waiting)
         _index_offsets(self.task.prediction_offsets, sequences[0], offsets)
 
     def _spill(self, waiting: list[Prediction], texts: list[bytes]) -> list[Prediction]:

@@ -47,7 +47,7 @@ def recover(
     *,
     labels: InputDecoder[Label],
     schemas: SchemaSource | None = None,
-    keep_waiting: Callable[[Sequence[Prediction]], None],
+    add_pending: Callable[[Sequence[Prediction]], None],
     spilled: SpilledPredictions | None = None,
 ) -> Generator[Task | int]:
     """Build the task of a partition. Yields how many records are left to read, and the task at last.
@@ -68,7 +68,7 @@ def recover(
         Decodes the labels that wait for their interaction.
     schemas
         Knows the schemas of outputs that are not plain JSON: see `pipeline.kafka.output_values.OutputValues`.
-    keep_waiting
+    add_pending
         Is given the predictions that wait for their label in memory: see
         `pipeline.recovery.restoration.TaskRestorer`.
     spilled
@@ -126,7 +126,7 @@ def recover(
             labels=labels,
             tables=tables,
         )
-        restoration = TaskRestorer(task, state, keep_waiting, config.stream.interactions.max_items)
+        restoration = TaskRestorer(task, state, add_pending, config.stream.interactions.max_items)
         yield restoration.left
         yield from restoration.read(log)
         yield restoration.finish()

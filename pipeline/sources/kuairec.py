@@ -13,9 +13,9 @@ from typing import Final
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.excerpt import excerpt, shortened
 from pipeline.input_files import bounded_lines, refuse_large
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX, TABLES
+from pipeline.truncate import shown, truncate
 
 COLUMNS: Final[dict[str, type[pl.DataType]]] = {
     "user_id": pl.Int64,
@@ -164,7 +164,7 @@ def _read(file: Path) -> pl.DataFrame:
         if missing:
             raise DataError(
                 f"{file}, line 1: no column {', '.join(missing)}; expected are {', '.join(COLUMNS)}, "
-                f"found are {shortened(', '.join(present))}"
+                f"found are {truncate(', '.join(present))}"
             )
         return scan.select(list(COLUMNS)).collect()
     except pl.exceptions.NoDataError as error:
@@ -177,7 +177,7 @@ def _read(file: Path) -> pl.DataFrame:
 
 def _explain(file: Path, error: BaseException) -> str:
     """Find line and column of the value that polars could not read; its own message lacks them."""
-    message = f"{file}: not a CSV file as expected: {shortened(str(error).splitlines()[0])}"
+    message = f"{file}: not a CSV file as expected: {truncate(str(error).splitlines()[0])}"
     try:
         raw = (
             pl.scan_csv(file, infer_schema=False)
@@ -193,7 +193,7 @@ def _explain(file: Path, error: BaseException) -> str:
         if found.height:
             line, value = found.select("line", column).row(0)
             kind = "an integer" if dtype is pl.Int64 else "a number"
-            return f"{file}, line {line}, column {column}: {excerpt(value)} is not {kind}"
+            return f"{file}, line {line}, column {column}: {shown(value)} is not {kind}"
     return message
 
 

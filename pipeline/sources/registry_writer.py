@@ -10,7 +10,6 @@ import structlog
 
 from pipeline.config.stream import InputDefinition, Stream
 from pipeline.errors import ConfigError, DataError
-from pipeline.excerpt import shortened
 from pipeline.kafka.output_values import subject_of
 from pipeline.kafka.registry import Registered, SchemaRegistry, asked
 from pipeline.records import avro
@@ -18,6 +17,7 @@ from pipeline.records.derived_schemas import derived_schema
 from pipeline.records.input_decoders import wanted_fields
 from pipeline.records.schemas import UnfitSchemaError
 from pipeline.sources.messages import StreamWriter
+from pipeline.truncate import truncate
 
 KINDS: Final = {"avro": "AVRO", "json-schema": "JSON"}
 """What registries call the formats that can be written."""
@@ -104,9 +104,9 @@ class RegistryWriter:
             except MemoryError:
                 raise
             except Exception as error:  # whatever the serializers raise for what does not fit
-                reason = shortened(str(error) or type(error).__name__).replace("\n", " ")
+                reason = truncate(str(error) or type(error).__name__).replace("\n", " ")
                 raise DataError(
-                    f"{name} does not take the message {shortened(text.decode())}: {reason}"
+                    f"{name} does not take the message {truncate(text.decode())}: {reason}"
                 ) from None
 
         plain = {"format": "json", "time_unit": unit or definition.time_unit}

@@ -14,10 +14,10 @@ from pipeline.config.stream_features import FieldFeature, TimeFeature
 from pipeline.config.stream_names import TimeUnit
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import ConfigError, DataError
-from pipeline.excerpt import shortened
 from pipeline.input_files import refuse_large
 from pipeline.records.entities import entity_fields
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, LATEST_TIMESTAMP, LONGEST_DURATION, Events
+from pipeline.truncate import truncate
 
 
 def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
@@ -89,7 +89,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     try:
         raw = table.frame.select(**selected)
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"{path}: {shortened(str(error).splitlines()[0])}") from error
+        raise DataError(f"{path}: {truncate(str(error).splitlines()[0])}") from error
     signed = labels.signals or isinstance(stream.target, RegressionSettings)
     lowest = -HIGHEST_WATCH_RATIO if signed else 0.0
     reason = _fault(["event_id", *ids], list(numbers), required, lowest)
@@ -217,7 +217,7 @@ class TableFile:
     def _existing(self, pointer: str) -> pl.Expr:
         column = self.find(pointer)
         if column is None:
-            there = shortened(", ".join(self.frame.columns))
+            there = truncate(", ".join(self.frame.columns))
             raise DataError(f"{self.path}: no column for {pointer}; there are {there}")
         return column
 
@@ -246,7 +246,7 @@ def read_table(path: Path) -> pl.DataFrame:
         raise DataError(f"{path}: the file is empty") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise DataError(
-            f"{path}: cannot be read as a table: {shortened(str(error).splitlines()[0])}"
+            f"{path}: cannot be read as a table: {truncate(str(error).splitlines()[0])}"
         ) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -17,7 +17,6 @@ from pipeline.config.stream import Stream
 from pipeline.config.stream_tables import LiveTable
 from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, DataError, TopicError
-from pipeline.excerpt import shortened
 from pipeline.features.live_tables import tables_of
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import existing_topics
@@ -26,6 +25,7 @@ from pipeline.records.encoding import encode
 from pipeline.sources.messages import TIMES
 from pipeline.sources.rows import TableFile
 from pipeline.sources.sender import Sender
+from pipeline.truncate import truncate
 
 BEGINNING: Final = 1
 """Time of a row without one, in milliseconds: before all events. For 0, a Kafka client puts its own time."""
@@ -118,7 +118,7 @@ class TableRows:
             else:
                 reason, text = ("no_id", "it has no id") if row_id is None else ("no_time", "it has no time")
             self.skipped[reason] += 1
-            self.example = self.example or f"row {number}: {shortened(text)}"
+            self.example = self.example or f"row {number}: {truncate(text)}"
             yield None
 
     def _record(self, row_id: object, time: int, features: list[Any]) -> TableRow | RejectedRecord:
@@ -189,7 +189,7 @@ def _columns(path: Path, stream: Stream, table: LiveTable) -> pl.DataFrame:
     try:
         return file.frame.select(**columns)
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"{path}: {shortened(str(error).splitlines()[0])}") from error
+        raise DataError(f"{path}: {truncate(str(error).splitlines()[0])}") from error
 
 
 def _fields(table: LiveTable) -> list[tuple[tuple[str, ...], Callable[[Any], object]]]:

@@ -61,7 +61,7 @@ class AlignedInbox(Inbox):
         self._full_queues: set[int] = set()
         self._in_order: deque[BufferedShare] = deque()
         self._bytes_in_order = 0
-        self._excused: set[int] = set()
+        self._timed_out: set[int] = set()
         self._due = self._due_at(stream_time)
         self._settled = False
 
@@ -96,7 +96,7 @@ class AlignedInbox(Inbox):
         bounds = {
             number: self._bound(number)
             for number in self._others
-            if number not in self._excused and not self._queues[number]
+            if number not in self._timed_out and not self._queues[number]
         }
         latest = min(self._due, min(bounds.values()) + 2 * self._align - 1)
         return [number for number, bound in bounds.items() if bound <= latest]
@@ -107,9 +107,9 @@ class AlignedInbox(Inbox):
         if due != self._due:
             self._due, self._settled = due, False
 
-    def excuse(self, partitions: Collection[int]) -> None:
+    def time_out(self, partitions: Collection[int]) -> None:
         """Wait no longer for partitions, until they have caught up."""
-        self._excused |= set(partitions)
+        self._timed_out |= set(partitions)
 
     def next_offset(self, partition: int) -> int | None:
         """Return the offset from which to read a partition's shares; None while nothing is wanted of it."""
@@ -154,9 +154,9 @@ class AlignedInbox(Inbox):
     def _order(self) -> bool:
         """Put shares that are due in order, as far as they are here; return whether all of them are."""
         while self._bytes_in_order < ORDERED_BYTES:
-            self._excused = {number for number in self._excused if self._bound(number) <= self._due}
+            self._timed_out = {number for number in self._timed_out if self._bound(number) <= self._due}
             waited_for = [
-                number for number in self._others if self._queues[number] or number not in self._excused
+                number for number in self._others if self._queues[number] or number not in self._timed_out
             ]
             first = min(waited_for, key=lambda number: (self._bound(number), number), default=None)
             if first is None or self._bound(first) > self._due:

@@ -94,7 +94,7 @@ class Inbox:
     def move(self, stream_time: int) -> None:
         """Note that stream time moves."""
 
-    def excuse(self, partitions: Collection[int]) -> None:
+    def time_out(self, partitions: Collection[int]) -> None:
         """Wait no longer for partitions, until they have caught up."""
 
     def drain(self) -> list[Share]:

@@ -46,7 +46,7 @@ MAX_MESSAGES: Final = 4096
 """Most messages that are joined together."""
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 _NOTHING: Final = Waiting(_NO_INTEGERS, _NO_INTEGERS, _NO_INTEGERS, complete=True, size=0)
-_OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.CROWDED_OUT)
+_OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED)
 _REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
 _COUNTERS: Final = {
     Action.PREDICTED: "predictions",
@@ -316,7 +316,7 @@ class _Slice:
         merged = self.merged.first(log.messages)
         happened = np.bincount(log.kinds, minlength=len(Action)).tolist()
         counts = Counter({name: happened[kind] for kind, name in _COUNTERS.items() if happened[kind]})
-        if crowded_out := happened[Action.CROWDED_OUT]:
+        if crowded_out := happened[Action.EVICTED]:
             counts.update(expired=crowded_out, crowded_out=crowded_out)
         counts.update(interactions=merged.interactions, labels=merged.labels)
         closing = log.of(*_OUTCOMES)

@@ -124,7 +124,7 @@ class RecordEncoder:
         closed = numbers[~before] - predictions.first
         prior = self._prior_texts(numbers[before], batch.spilled)
         values = self._usual.outcomes(outcomes, texts, closed, prior, before).values()
-        self._keep_waiting(predictions.numbers, texts, closed)
+        self._add_pending(predictions.numbers, texts, closed)
         return EncodedBatch(
             EncodedRecords(texts.values(), predictions.keys, predictions.timestamps),
             EncodedRecords(values, outcomes.keys, outcomes.timestamps),
@@ -144,7 +144,7 @@ class RecordEncoder:
         prior = self._prior_texts(numbers[before], batch.spilled).values()
         closed = ~before
         closed[corrected] = False
-        self._keep_waiting(own, _texts_of(texts), rows[closed])
+        self._add_pending(own, _texts_of(texts), rows[closed])
         again = [self._encode_again(each) for each in outcomes.corrected.values()]
         rows += len(prior)
         rows[before] = np.arange(len(prior))
@@ -201,7 +201,7 @@ class RecordEncoder:
         kept = iter(self.take(np.array([each for each in numbers.tolist() if each not in texts], np.int64)))
         return _texts_of([texts.get(number) or next(kept) for number in numbers.tolist()])
 
-    def _keep_waiting(self, numbers: NDArray[np.int64], texts: Texts, closed: NDArray[np.int64]) -> None:
+    def _add_pending(self, numbers: NDArray[np.int64], texts: Texts, closed: NDArray[np.int64]) -> None:
         """Keep the texts of new predictions but for those rows that are closed already."""
         waits = np.ones(len(numbers), dtype=np.bool_)
         waits[closed] = False

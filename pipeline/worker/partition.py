@@ -20,7 +20,7 @@ from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
 from pipeline.worker.clock import IdleAdvance
 from pipeline.worker.encoder import RecordEncoder
-from pipeline.worker.laggards import Laggards
+from pipeline.worker.late_partitions import LatePartitions
 from pipeline.worker.spill_file import SpillFile
 from pipeline.worker.throttle import DeadLetterThrottle
 from pipeline.worker.transaction import PartitionCommit
@@ -37,7 +37,7 @@ class Restore(Protocol):
         position: CommittedPosition,
         /,
         *,
-        keep_waiting: Callable[[Sequence[Prediction]], None],
+        add_pending: Callable[[Sequence[Prediction]], None],
         spilled: SpilledPredictions,
     ) -> Restoration:
         """Restore from a committed position; see `pipeline.recovery.restore.recover`."""
@@ -89,7 +89,7 @@ class Partition:
         """Encodes the task's batches, in their order; another one for each task."""
         self._spill_file = SpillFile(config.join.spill_folder)
         self.throttle = DeadLetterThrottle(number, config.worker.dead_letters)
-        self.laggards = Laggards(number, config.sharing.max_wait)
+        self.late_partitions = LatePartitions(number, config.sharing.max_wait)
         lag = config.join.idle_advance
         self._idle = None if lag is None else IdleAdvance(lag)
         self._advanced_while_idle = False
@@ -137,7 +137,7 @@ class Partition:
         self.position = position
         self.encoder = RecordEncoder(self._types)
         spilled = SpilledPredictions(self._spill_file, self._types.predictions, secrets.token_bytes(16))
-        self._restoration = self._restore(position, keep_waiting=self.encoder.restore, spilled=spilled)
+        self._restoration = self._restore(position, add_pending=self.encoder.restore, spilled=spilled)
         self.state = PartitionState.RESTORING
 
     def restore(self) -> bool:
@@ -181,7 +181,7 @@ class Partition:
         if self.throttle.active:
             return None
         batch = self.task.advance(limit)
-        self.laggards.check(self.task.inbox)
+        self.late_partitions.check(self.task.inbox)
         if self._idle is not None:
             if not batch.empty or not all(queue.at_end for queue in self.queues):
                 self._idle.reset()

@@ -159,7 +159,7 @@ class Session:
         if not self._busy:
             self._end_commit()  # else the messages that arrive meanwhile wait for two transactions, not one
         source = self.assignment.source
-        waiting = any(partition.laggards.waiting for partition in self.assignment.running)
+        waiting = any(partition.late_partitions.waiting for partition in self.assignment.running)
         with stage("poll"):
             source.poll(0.0 if self._busy or waiting or self.assignment.restoring else POLL_TIMEOUT)
         with stage("tables"):

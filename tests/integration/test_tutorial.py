@@ -132,7 +132,7 @@ def shell(home: Path) -> Iterator[Shell]:
             subprocess.run([*FORKS, "broker", "stop"], check=True, cwd=folder, env=environment)
 
 
-def excerpt(home: Path) -> str:
+def shown(home: Path) -> str:
     """The ends of all logs, for a failure."""
     logs = [*home.glob("*.log"), *home.glob("forks-tutorial/*.log")]
     return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-2000:]}" for log in logs)
@@ -148,7 +148,7 @@ def test_every_step_prints_what_the_page_shows(tmp_path: Path) -> None:
     with shell(tmp_path) as bash:
         for step in steps(text):
             printed = bash.run(step.command)
-            assert matches(step.output, printed), f"{step.command}\n{printed}\n{excerpt(tmp_path)}"
+            assert matches(step.output, printed), f"{step.command}\n{printed}\n{shown(tmp_path)}"
 
 
 def test_the_page_has_commands_in_console_blocks_alone_but_for_the_set_up() -> None:

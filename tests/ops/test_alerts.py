@@ -60,7 +60,7 @@ LETTERS = series("forks_dead_letters_total", partition="0", reason="invalid")
 HELD_BACK = series("forks_held_back", partition="0")
 SNAPSHOT_AGE = series("forks_snapshot_age_seconds", partition="0")
 BEHIND = series("forks_snapshot_outcomes_behind", partition="0")
-CROWDED_OUT = series("forks_crowded_out_total", partition="0")
+EVICTED = series("forks_crowded_out_total", partition="0")
 REGISTRY = series("forks_registry_away")
 FOLLOWER_UP = followed("up")
 FOLLOWER_START = followed("process_start_time_seconds")
@@ -99,7 +99,7 @@ HEALTHY: Mapping[str, str] = {
     HELD_BACK: f"0x{30} 1 0x{MINUTES - 32}",
     SNAPSHOT_AGE: "0 60 " * 50 + f"0+60x{MINUTES - 101}",
     BEHIND: "0 3000 " * 50 + f"0x{MINUTES - 101}",
-    CROWDED_OUT: flat(0),
+    EVICTED: flat(0),
     REGISTRY: f"0x{30} 1x{3} 0x{MINUTES - 35}",
     FOLLOWER_UP: f"1x{60} 0 1x{MINUTES - 62}",  # one restart
     FOLLOWER_START: f"1000x{60} 5000x{MINUTES - 61}",
@@ -149,7 +149,7 @@ FAULTS: list[tuple[str, int, dict[str, str]]] = [
     ("ForksPartitionHeldBack", 4, {HELD_BACK: then("0x{}", "1x{}")}),
     ("ForksPartitionHeldBack", 6, {HELD_BACK: f"0x{BEGIN - 1} " + "1 0 " * 70}),
     ("ForksSnapshotsStale", 22, {SNAPSHOT_AGE: then("30x{}", "60+60x{}"), BEHIND: then("9x{}", "0+900x{}")}),
-    ("ForksPredictionsCrowdedOut", 3, {CROWDED_OUT: then("0x{}", "0+5x{}")}),
+    ("ForksPredictionsCrowdedOut", 3, {EVICTED: then("0x{}", "0+5x{}")}),
     ("ForksRegistryAway", 7, {REGISTRY: then("0x{}", "1x{}")}),
     ("ForksFollowerDown", 4, {FOLLOWER_UP: then("1x{}", "0x{}")}),
     ("ForksFollowerRestarts", 5, {FOLLOWER_START: then("1000x{}", "2000+60x{}")}),

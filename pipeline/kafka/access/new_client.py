@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from pipeline.config.settings import Kafka
 from pipeline.errors import ConfigError
-from pipeline.excerpt import excerpt
+from pipeline.truncate import shown
 
 PYTHON_ONLY: Final = frozenset({"logger", "default.topic.config", "on_delivery", "on_commit"})
 """Settings that take objects of Python, as all that end with `_cb` do."""
@@ -115,4 +115,4 @@ def refuse_unusable(client: Mapping[str, Any]) -> None:
         if name in PYTHON_ONLY or name.endswith("_cb"):
             raise ConfigError(f'kafka.client: "{name}" takes an object of Python, so only code can set it')
         if UNUSABLE.search(name + str(value)):
-            raise ConfigError(f"kafka.client: {excerpt(name)} has a null character or half a surrogate pair")
+            raise ConfigError(f"kafka.client: {shown(name)} has a null character or half a surrogate pair")

@@ -8,9 +8,9 @@ from typing import Final
 from safetensors import SafetensorError, safe_open
 
 from pipeline.errors import DataError, StateError
-from pipeline.excerpt import shortened
 from pipeline.input_files import refuse_large
 from pipeline.model.snapshot import parse
+from pipeline.truncate import truncate
 
 LARGEST_SNAPSHOT: Final = 2 * 10**9
 """Bytes of a snapshot, at most: one of a million users and a million videos has about a tenth."""
@@ -46,7 +46,7 @@ def read_snapshot_file(file: Path) -> bytes:
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
     except SafetensorError as error:
-        raise DataError(f"{file}: is damaged, or no safetensors: {shortened(str(error))}") from error
+        raise DataError(f"{file}: is damaged, or no safetensors: {truncate(str(error))}") from error
     except StateError as error:
-        raise DataError(f"{file}: {shortened(str(error), LONGEST_REASON)}") from error
+        raise DataError(f"{file}: {truncate(str(error), LONGEST_REASON)}") from error
     return data

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from pipeline.errors import DataError
-from pipeline.excerpt import shortened
 from pipeline.input_files import LARGEST_TABLE
 from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
+from pipeline.truncate import truncate
 
 SPARSE: Final = ("data", "indices", "indptr", "shape")
 """Names of the arrays of a matrix in compressed sparse row format, as in `scipy.sparse`."""
@@ -82,7 +82,7 @@ def read_arrays(file: Path) -> Dataset:
     with _opened(file) as archive:
         names = [name.removesuffix(SUFFIX) for name in archive.namelist() if name.endswith(SUFFIX)]
         if "X" not in names and not set(SPARSE) <= set(names):
-            found = shortened(", ".join(names)) or "no array"
+            found = truncate(", ".join(names)) or "no array"
             raise DataError(
                 f"{file}: expected are the arrays X and y, or {', '.join(SPARSE)} and y; found: {found}"
             )
@@ -111,7 +111,7 @@ def _opened(file: Path) -> Iterator[ZipFile]:
         with _BoundedReader(io.FileIO(file)) as content, ZipFile(content) as archive:
             yield archive
     except UNREADABLE as error:
-        reason = shortened(str(error)) or type(error).__name__
+        reason = truncate(str(error)) or type(error).__name__
         raise DataError(f"{file}: cannot be read as an .npz of plain arrays: {reason}") from error
 
 
@@ -122,7 +122,7 @@ def _header(file: Path, archive: ZipFile, name: str, dimensions: int, kinds: str
         raise DataError(
             f"{file}: {name} has to be an array of {dimensions} dimension(s) and of "
             f"{'real numbers' if 'f' in kinds else 'integers'}, "
-            f"not of shape {shortened(str(found.shape))} and type {shortened(str(found.dtype))}"
+            f"not of shape {truncate(str(found.shape))} and type {truncate(str(found.dtype))}"
         )
     needed = prod(found.shape) * found.dtype.itemsize
     if needed != size:
@@ -147,7 +147,7 @@ def _read_header(file: Path, archive: ZipFile, name: str) -> tuple[Header, int]:
         shape, _, dtype = read(begin)
         return Header(shape, dtype), member.file_size - begin.tell()
     except UNREADABLE as error:
-        reason = shortened(str(error)) or type(error).__name__
+        reason = truncate(str(error)) or type(error).__name__
         if isinstance(error, TokenError | SyntaxError):  # in words that each Python has of its own
             reason = "its header is not that of an array"
         raise DataError(
@@ -162,7 +162,7 @@ def _array(file: Path, archive: ZipFile, name: str) -> NDArray[Any]:
             array: NDArray[Any] = npy.read_array(content, allow_pickle=False)
             return array
     except UNREADABLE as error:
-        reason = shortened(str(error)) or type(error).__name__
+        reason = truncate(str(error)) or type(error).__name__
         raise DataError(f"{file}: the array {name} is damaged: {reason}") from error
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from pipeline.errors import DataError
-from pipeline.excerpt import excerpt
 from pipeline.input_files import bounded_lines, refuse_large_table
 from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
+from pipeline.truncate import shown
 
 NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 INDEX = re.compile(r"0*([0-9]{1,18})")
@@ -47,13 +47,13 @@ class SparseRows:
         location = f"{self._file}, line {line}"
         label, *features = content
         if not NUMBER.fullmatch(label):
-            raise DataError(f"{location}: the label {excerpt(label)} is not a number")
+            raise DataError(f"{location}: the label {shown(label)} is not a number")
         before = 0
         for feature in features:
             text, colon, value = feature.partition(":")
             index = INDEX.fullmatch(text)
             if not (colon and index and NUMBER.fullmatch(value)):
-                raise DataError(f"{location}: {excerpt(feature)} is not INDEX:VALUE")
+                raise DataError(f"{location}: {shown(feature)} is not INDEX:VALUE")
             number = int(index[1])
             if number <= before:
                 raise DataError(f"{location}: index {number} after {before}; indices begin at 1 and ascend")

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.excerpt import excerpt, shortened
 from pipeline.input_files import LARGEST_TABLE, bounded_lines, refuse_large, refuse_large_table
 from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
+from pipeline.truncate import shown, truncate
 
 
 def column_names(file: Path) -> list[str]:
@@ -64,14 +64,14 @@ def read_table(file: Path, label: str | None) -> Dataset:
     names = column_names(file)
     label = names[-1] if label is None else label
     if label not in names:
-        columns = shortened(", ".join(names))
+        columns = truncate(", ".join(names))
         raise ConfigError(f"--label {label}: {file} has no such column; its columns are {columns}")
     if all(map(_is_number, names)):
         raise DataError(f"{file}, line 1: these are numbers; the first line has to name the columns")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise DataError(
-            f"{file}, line 1: {count} columns are called {excerpt(name)}; their names have to differ"
+            f"{file}, line 1: {count} columns are called {shown(name)}; their names have to differ"
         )
     raw = _read_text(file, names)
     table = raw.select(pl.all().str.strip_chars().cast(pl.Float64, strict=False))
@@ -80,8 +80,8 @@ def read_table(file: Path, label: str | None) -> Dataset:
         if missing.any():
             row = int(np.argmax(missing.to_numpy()))
             raise DataError(
-                f"{file}, line {row + 2}, column {shortened(name)}: "
-                f"{excerpt(raw[name][row] or '')} is not a number"
+                f"{file}, line {row + 2}, column {truncate(name)}: "
+                f"{shown(raw[name][row] or '')} is not a number"
             )
     check_shape(file, table.height, table.width - 1)
     return checked_dataset(
@@ -122,4 +122,4 @@ def _explain(file: Path, columns: int, error: BaseException) -> str:
         for row in reader:
             if len(row) > columns:
                 return f"{file}, line {reader.line_num}: {len(row)} values for {columns} columns"
-    return f"{file}: cannot be read as CSV: {shortened(str(error).splitlines()[0])}"
+    return f"{file}: cannot be read as CSV: {truncate(str(error).splitlines()[0])}"

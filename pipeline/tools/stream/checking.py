@@ -14,7 +14,6 @@ import numpy as np
 from pipeline.config.pointer import parts_of
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
 from pipeline.config.target_settings import BinarySettings, RegressionSettings
-from pipeline.excerpt import excerpt, shortened
 from pipeline.features.live_tables import TableFeatures, TableRecord, tables_of
 from pipeline.features.targets import target_of
 from pipeline.join.identity import Identify, identify_by
@@ -22,6 +21,7 @@ from pipeline.records.decoding import NO_TIMESTAMP, InputDecoder, RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
+from pipeline.truncate import shown, truncate
 
 MAX_REASONS: Final = 20
 """Different reasons for which messages cannot be used that are told, at most."""
@@ -277,7 +277,7 @@ def _field(name: str, pointer: str, objects: Iterable[object]) -> Field:
 
 
 def _json(value: object) -> str:
-    return shortened(json.dumps(value), MAX_EXAMPLE)
+    return truncate(json.dumps(value), MAX_EXAMPLE)
 
 
 def _reasons(decoded: _Decoded) -> Iterator[Reason]:
@@ -324,7 +324,7 @@ def _units(
     if unit != definition.time_unit and 2 * count > len(messages):
         example = next(time for time in times if unit_of(time) == unit)
         yield (
-            f"times of {name} look like {unit}, such as {excerpt(example)}, and are said to be "
+            f"times of {name} look like {unit}, such as {shown(example)}, and are said to be "
             f'{definition.time_unit}: set {name}.time_unit = "{unit}"'
         )
 
@@ -343,8 +343,8 @@ def _repeated(interactions: Iterable[Interaction], identify: Identify) -> Iterat
         event, ids = identify(record), record.ids
         if known.setdefault(event, ids) != ids:
             yield (
-                f"event {excerpt(record.event_id)} has different ids in two messages: {excerpt(ids)} and "
-                f"{excerpt(known[event])}. An event id has to be unique: point "
+                f"event {shown(record.event_id)} has different ids in two messages: {shown(ids)} and "
+                f"{shown(known[event])}. An event id has to be unique: point "
                 "interactions.event_id and labels.event_id to one that is"
             )
             return
@@ -357,15 +357,15 @@ def _joins(
     if labels and events and not joined:
         yield (
             f"none of {len(labels)} labels is of an event that was read, such as event "
-            f"{excerpt(labels[0].event_id)}: look whether both event ids are the same, or read more messages"
+            f"{shown(labels[0].event_id)}: look whether both event ids are the same, or read more messages"
         )
     for label in labels:
         event = events.get(identify(label))
         ids = label.ids
         if event is not None and event.ids != ids:
             yield (
-                f"the label of event {excerpt(label.event_id)} is of {excerpt(ids)}, its interaction of "
-                f"{excerpt(event.ids)}: such a label becomes a dead letter"
+                f"the label of event {shown(label.event_id)} is of {shown(ids)}, its interaction of "
+                f"{shown(event.ids)}: such a label becomes a dead letter"
             )
             return
 

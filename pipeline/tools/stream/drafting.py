@@ -12,9 +12,9 @@ import polars as pl
 
 from pipeline.config.stream import RESERVED, Stream, TimeUnit
 from pipeline.errors import DataError
-from pipeline.excerpt import shortened
 from pipeline.sources.rows import read_table
 from pipeline.tools.stream.checking import unit_of
+from pipeline.truncate import truncate
 
 ROWS: Final = 10_000
 """Rows that are looked at."""
@@ -88,7 +88,7 @@ def draft(path: Path, name: str) -> str:
     found = _guess(columns)
     lacking = [what for what, there in (("a time", found.times), ("a label", found.labels)) if not there]
     if lacking:
-        there = shortened(", ".join(each.pointer for each in columns))
+        there = truncate(", ".join(each.pointer for each in columns))
         raise DataError(f"{path}: no column looks like {' nor '.join(lacking)}; there are {there}")
     text = "\n".join(_lines(name, found)) + "\n"
     Stream.model_validate(tomllib.loads(text))

@@ -97,7 +97,7 @@ def play(given_inputs: list[Inputs], schedule: list[Turn], join: JoinSettings) -
         if not any(missing):
             return members
         for member, partitions in zip(members, missing, strict=True):
-            member.task.inbox.excuse(partitions)
+            member.task.inbox.time_out(partitions)
 
 
 def busy_stream(user: int, events: int) -> Inputs:
@@ -169,7 +169,7 @@ def inbox(partitions: int = 3, stream_time: int = 0) -> AlignedInbox:
     return AlignedInbox(0, SharingSettings(partitions, INTERVAL, align=ALIGN), {}, {}, stream_time)
 
 
-def test_a_window_waits_for_those_that_are_behind_until_they_are_excused() -> None:
+def test_a_window_waits_for_those_that_are_behind_until_they_time_out() -> None:
     mine = inbox()
     assert mine.settled
     mine.move(2 * ALIGN)
@@ -177,7 +177,7 @@ def test_a_window_waits_for_those_that_are_behind_until_they_are_excused() -> No
     mine.offer(share(1, 0, ALIGN, closed_until=ALIGN), 0, 100)
     assert mine.missing == [2]
     assert not mine.ready
-    mine.excuse([2])
+    mine.time_out([2])
     assert mine.settled
     assert [each.partition for each in mine.drain()] == [1]
     mine.move(3 * ALIGN)
@@ -186,10 +186,10 @@ def test_a_window_waits_for_those_that_are_behind_until_they_are_excused() -> No
     mine.offer(share(1, 1, 2 * ALIGN, closed_until=2 * ALIGN), 1, 100)
     assert [each.partition for each in mine.drain()] == [2, 1]  # late, but not lost
     mine.move(4 * ALIGN)
-    assert mine.missing == [1, 2]  # nobody is excused any more
+    assert mine.missing == [1, 2]  # nobody has timed out any more
 
 
-def test_who_may_be_waiting_itself_is_not_excused() -> None:
+def test_who_may_be_waiting_itself_does_not_time_out() -> None:
     mine = inbox()
     mine.move(9 * ALIGN)
     mine.offer(share(2, 0, ALIGN, closed_until=2 * ALIGN), 0, 100)

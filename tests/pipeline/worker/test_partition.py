@@ -34,12 +34,12 @@ class Log:
         self,
         position: CommittedPosition,
         *,
-        keep_waiting: Callable[[Sequence[Prediction]], None],
+        add_pending: Callable[[Sequence[Prediction]], None],
         spilled: SpilledPredictions,
     ) -> Restoration:
         assert not spilled
         self.begun.append(position)
-        self.keep_waiting = keep_waiting
+        self.add_pending = add_pending
         task = new_task(CONFIG.join, NUMBER)
         task.interactions.at_end = task.labels.at_end = True
         try:
@@ -78,7 +78,7 @@ def test_a_partition_is_restored_slice_by_slice_and_then_runs(log: Log) -> None:
 def test_a_partition_that_comes_back_unchanged_goes_on_with_its_task(log: Log) -> None:
     partition = running(log)
     task, encoder = partition.task, partition.encoder
-    assert log.keep_waiting == encoder.restore
+    assert log.add_pending == encoder.restore
     partition.end_commit(PartitionCommit(task, Batch(), partition.encoder, False), LATER)
     partition.revoke()
     assert partition.state is PartitionState.KEPT

@@ -11,7 +11,7 @@ from pipeline.task.inbox import Inbox
 _log = structlog.get_logger()
 
 
-class Laggards:
+class LatePartitions:
     """The partitions that one partition waits for, with `sharing.align`.
 
     Parameters
@@ -42,9 +42,9 @@ class Laggards:
             self.waiting, self._since = True, time.monotonic()
         elif time.monotonic() - self._since >= self._max_wait:
             self.waiting = False
-            inbox.excuse(missing)
+            inbox.time_out(missing)
             _log.warning(
-                "goes on without the shares of partitions that are behind: a replay may differ from here on",
+                "continuing without late partitions: a replay may differ from here on",
                 partition=self._partition,
                 missing=missing,
                 waited_s=round(self._max_wait, 3),

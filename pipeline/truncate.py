@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-EXCERPT: Final = 100
+MAX_SHOWN: Final = 100
 """Characters of a value that an error shows, at most."""
 
 
-def shortened(text: str, limit: int = EXCERPT) -> str:
+def truncate(text: str, limit: int = MAX_SHOWN) -> str:
     r"""Return a text with escapes for what is not printable, cut to some characters.
 
     Parameters
@@ -20,7 +20,7 @@ def shortened(text: str, limit: int = EXCERPT) -> str:
 
     Examples
     --------
-    >>> print(shortened("abcdef", 4), shortened("a\x1b[31mb"))
+    >>> print(truncate("abcdef", 4), truncate("a\x1b[31mb"))
     abc… a\x1b[31mb
     """
     escaped = "".join(
@@ -30,8 +30,8 @@ def shortened(text: str, limit: int = EXCERPT) -> str:
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
-def excerpt(value: object) -> str:
-    """Return a value as Python writes it, cut to `EXCERPT` characters.
+def shown(value: object) -> str:
+    """Return a value as Python writes it, cut to `MAX_SHOWN` characters.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def excerpt(value: object) -> str:
 
     Examples
     --------
-    >>> excerpt("abc"), excerpt(5)
+    >>> shown("abc"), shown(5)
     ("'abc'", '5')
-    >>> len(excerpt(10**6 * "x")), excerpt(10**6 * "x")[-5:]
+    >>> len(shown(10**6 * "x")), shown(10**6 * "x")[-5:]
     (100, 'xxxx…')
     """
-    return shortened(repr(value[: EXCERPT + 1] if isinstance(value, str | bytes) else value))
+    return truncate(repr(value[: MAX_SHOWN + 1] if isinstance(value, str | bytes) else value))
