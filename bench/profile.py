@@ -39,8 +39,8 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
         "statistics": "pipeline.features.statistics.RunningStatistics.run",
         "learner": "forks.learner.Forks.run",
         "encode": "pipeline.worker.encoder.RecordEncoder.encode",
-        "produce": "pipeline.worker.transaction.TransactionWriter._write_records",
-        "snapshot": "pipeline.worker.transaction.TransactionWriter._write_snapshots",
+        "produce": "pipeline.worker.transaction.TransactionWriter._produce_batch",
+        "snapshot": "pipeline.worker.transaction.TransactionWriter._produce_snapshots",
         "state record": "pipeline.worker.transaction.TransactionWriter.commit",
         "wait for the commit before": "pipeline.worker.transaction.InFlightCommit.end",
     }

@@ -88,7 +88,7 @@ class Commit:
         return self._call.seconds
 
     def wait(self) -> list[CommittedPosition]:
-        """Wait until it is committed.
+        """Wait until it is committed, and note where its records are: step 8 of `TransactionWriter.commit`.
 
         Returns
         -------
@@ -209,9 +209,30 @@ class TransactionWriter:
         """Bytes of the last snapshot by partition."""
 
     def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
-        """Write the parts, their state records and the input offsets, all in one transaction.
+        """Commit the parts, their state records and the input offsets, all in one transaction.
 
-        The parts are encoded and handed to the producer before this returns: tasks may go on meanwhile.
+        Steps 1 to 4 are done before this returns. Steps 5 to 7 are done in the background, while tasks go on
+        with the next batch; nothing of that one is written before step 8. Until step 7 has succeeded, readers
+        of committed records see nothing of the transaction, and a restart begins where the one before ended.
+
+        ==== =================================== =========================================================
+        Step What is done                        What a failure leaves
+        ==== =================================== =========================================================
+        1    Begin the transaction               Nothing. The session ends, and all is restored
+        2    Produce the records of each batch   Records that are aborted: by this client, by the next one
+                                                 of its name, or by the brokers after the timeout
+        3    Produce snapshots, and wait for     The same. The snapshots before them stay
+             their offsets
+        4    Produce state records, which name   The same
+             snapshots and positions
+        5    Wait until brokers have all records The same
+        6    Send the input offsets, each with   The same. Brokers refuse those of who was lost to the
+             the offset of its state record      group or has another worker of its name
+        7    Commit                              It is committed or not, and the restart finds out which
+        8    Note where the records are, and     Nothing that a restart needs: it reads the state record
+             forget what is closed (`Commit`,
+             `pipeline.worker.partition`)
+        ==== =================================== =========================================================
 
         Parameters
         ----------
@@ -227,48 +248,49 @@ class TransactionWriter:
         KafkaException
             If it cannot be written. Memory is then ahead of the log, and has to be restored.
         """
-        self._producer.begin_transaction()
-        delivery_reports = [self._write_records(part) for part in parts]
-        self._write_snapshots([part.task for part in parts if part.snapshot])
-        states = [part.task.state(self._settings) for part in parts]
-        written = [write_state(self._producer, self._topics, state, self._signer) for state in states]
-
         end = time.monotonic() + self._timeout + ABORT_GRACE
 
         def left() -> float:
             return max(0.1, end - time.monotonic())
 
+        self._producer.begin_transaction()  # 1
+        delivery_reports = [self._produce_batch(part) for part in parts]  # 2
+        self._produce_snapshots([part.task for part in parts if part.snapshot])  # 3
+        states = [part.task.state(self._settings) for part in parts]
+        written = [write_state(self._producer, self._topics, state, self._signer) for state in states]  # 4
+
         def finish() -> list[CommittedPosition]:
-            flush(self._producer, left())
+            flush(self._producer, left())  # 5
+            positions = [
+                CommittedPosition(state.interactions.offset, state.labels.offset, report.offset)
+                for state, report in zip(states, written, strict=True)
+            ]
             offsets = [
                 offset
                 for state, report in zip(states, written, strict=True)
                 for offset in input_offsets(self._topics, state, report.offset)
             ]
-            self._producer.send_offsets_to_transaction(offsets, group_metadata, left())
-            self._producer.commit_transaction(left())
-            return [
-                CommittedPosition(state.interactions.offset, state.labels.offset, report.offset)
-                for state, report in zip(states, written, strict=True)
-            ]
+            self._producer.send_offsets_to_transaction(offsets, group_metadata, left())  # 6
+            self._producer.commit_transaction(left())  # 7
+            return positions
 
         return Commit(parts, delivery_reports, BackgroundCall(finish), left() + 1.0)
 
-    def _write_records(self, part: PartitionCommit) -> DeliveryReports:
-        """Write a batch; return the delivery reports of the first prediction and the first outcome."""
+    def _produce_batch(self, part: PartitionCommit) -> DeliveryReports:
+        """Produce a batch; return the delivery reports of the first prediction and the first outcome."""
         partition, batch = part.task.partition, part.batch
         for dead_letter in batch.dead_letters:
-            self._write_dead_letter(partition, dead_letter)
+            self._produce_dead_letter(partition, dead_letter)
         for share in batch.shares:
             self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
         encoded = part.encoder.encode(batch)
-        first_prediction = self._write_encoded(self._topics.predictions, partition, encoded.predictions)
-        first_outcome = self._write_encoded(self._topics.outcomes, partition, encoded.outcomes)
-        self._write_encoded(self._topics.label_requests, partition, encoded.requests)
+        first_prediction = self._produce_encoded(self._topics.predictions, partition, encoded.predictions)
+        first_outcome = self._produce_encoded(self._topics.outcomes, partition, encoded.outcomes)
+        self._produce_encoded(self._topics.label_requests, partition, encoded.requests)
         return first_prediction, first_outcome
 
-    def _write_encoded(self, topic: str, partition: int, records: EncodedRecords) -> DeliveryReport | None:
-        """Write records; return the delivery report of the first, if there are any."""
+    def _produce_encoded(self, topic: str, partition: int, records: EncodedRecords) -> DeliveryReport | None:
+        """Produce records; return the delivery report of the first, if there are any."""
         if not records.values:
             return None
         values = records.values
@@ -276,15 +298,15 @@ class TransactionWriter:
             values = encode_values(values)
         return self._batches.produce(topic, partition, values, key_texts(records.keys), records.timestamps)
 
-    def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
+    def _produce_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source
         headers = dead_letter_headers(dead_letter)
         self._producer.produce(
             self._topics.dead_letters, source.value, source.key, partition, headers=headers
         )
 
-    def _write_snapshots(self, tasks: Sequence[Task]) -> None:
-        """Write a snapshot of each model."""
+    def _produce_snapshots(self, tasks: Sequence[Task]) -> None:
+        """Produce a snapshot of each model, and wait for the offsets of its chunks."""
         written = []
         for task in tasks:
             data, slot = pack(task.model), next_slot(task.snapshot)
