@@ -1,0 +1,272 @@
+"""Merged messages on their way through the join: what the tables know of them goes into the join loop."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.join.digests import Digests
+from pipeline.join.event_rows import NO_ROW
+from pipeline.join.loop import (
+    NONE,
+    ActionLog,
+    Known,
+    Limits,
+    Message,
+    Messages,
+    Waiting,
+    join_messages,
+)
+from pipeline.join.records import Pending
+from pipeline.join.symbols import number_events
+from pipeline.join.tables import Join
+from pipeline.records.id_columns import IdColumns
+from pipeline.records.input_columns import InputColumns
+from pipeline.task.merging import Integers, Merged
+from pipeline.task.record_queue import RecordQueue
+
+_NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
+_NOTHING: Final = Waiting(_NO_INTEGERS, _NO_INTEGERS, _NO_INTEGERS, complete=True, size=0)
+
+
+class Entries(NamedTuple):
+    """Predictions that wait: those of the events of messages, and those that may be due."""
+
+    rows: Integers
+    """Their rows in memory; `NO_ROW` of those that are spilled."""
+    spilled: Integers
+    """Their rows among those that are spilled; `NO_ROW` of those in memory."""
+    numbers: Integers
+    waiting: Waiting
+
+
+class Slice:
+    """Merged messages, and what they can touch in the tables.
+
+    Parameters
+    ----------
+    interactions, labels
+        The queues of the inputs.
+    merged
+        Their next messages.
+    join
+        The tables.
+    stream_time
+        Before these messages, in milliseconds.
+    entities
+        The number of the stream's entities.
+
+    Attributes
+    ----------
+    n, m
+        How many interactions and labels can be used.
+    places
+        Their places among the messages of their queues.
+    digests
+        The digests of their events, shapes (n, 2) and (m, 2).
+    entries
+        The predictions that the join loop knows; with `early_rows` and `early_labels`, once it has run.
+    """
+
+    def __init__(  # noqa: PLR0917 - see above
+        self,
+        interactions: RecordQueue,
+        labels: RecordQueue,
+        merged: Merged,
+        join: Join,
+        stream_time: int,
+        entities: int,
+    ) -> None:
+        self.queues = interactions, labels
+        self.merged, self.join, self.stream_time = merged, join, stream_time
+        self.columns = 1 + entities
+        self.interactions = interactions.columns(merged.interactions)
+        self.labels = labels.columns(merged.labels)
+        self.n, self.m = len(self.interactions), len(self.labels)
+        self.rows, self.places = _usable(merged)
+        self.digests = _digests(self.interactions, join), _digests(self.labels, join)
+        self.symbols = number_events(*self.digests)
+        self.label_ids = id_columns_of(self.labels)
+        self.interaction_times = interactions.times(merged.interactions)[self.places[0]]
+        self.label_times = labels.times(merged.labels)[self.places[1]]
+
+    def run(self, max_steps: int) -> ActionLog:
+        """Look up what the tables know, and run the join loop. Nothing changes in the tables."""
+        join, stream_time = self.join, self.stream_time
+        times = np.ascontiguousarray(self.merged.times)
+        latest = max(stream_time, int(times.max())) if len(times) else stream_time
+        entries, pending_of = self._pending(latest, max_steps)
+        early_rows, early, early_of = self._early(latest)
+        closed, closed_until, closed_expired = self._closed(latest, len(entries.rows))
+        self.entries, self.early_rows = entries, early_rows
+        self.early_labels = [join.early_labels.at(row) for row in early_rows.tolist()]
+        self.spilled = dict[int, Pending]()
+        known = Known(
+            pending_of,
+            early_of,
+            closed_until,
+            closed_expired,
+            self._same_pending(pending_of),
+            self._same_early(early_of),
+        )
+        sizes = np.array(self.queues[1].sizes(self.merged.labels), dtype=np.int64)[self.places[1]]
+        messages = Messages(
+            self.merged.kinds,
+            self.rows,
+            times,
+            self.symbols.interactions,
+            self.symbols.labels,
+            sizes,
+            id_columns_of(self.interactions),
+            self.label_ids,
+        )
+        limits = Limits(
+            join.window, join.early, join.max_pending, join.early_bytes, join.max_closed, max_steps
+        )
+        return join_messages(
+            messages,
+            known,
+            entries.waiting,
+            early,
+            join.early_labels.sizes(early_rows),
+            closed,
+            limits,
+            stream_time,
+        )
+
+    # What the tables know.
+
+    def _pending(self, latest: int, max_steps: int) -> tuple[Entries, Integers]:
+        """Return the predictions that wait, and that of each symbol."""
+        join, digests = self.join, self.symbols.digests
+        rows = join.pending.find(digests)
+        spilled = join.spilled.find(digests) if join.spilled else np.full(len(rows), NO_ROW)
+        of_symbols = np.flatnonzero((rows != NO_ROW) | (spilled != NO_ROW))
+        rows, spilled = rows[of_symbols], spilled[of_symbols]
+        due = join.first_due(latest, self.n, max_steps + self.n)
+        places = np.full(len(due.rows), NONE)
+        for known, wanted in ((rows, due.rows), (spilled, due.spilled)):
+            here = wanted != NO_ROW
+            places[here] = _place(known, wanted[here])
+        others = np.flatnonzero(places == NONE)
+        places[others] = len(rows) + np.arange(len(others))
+        rows, spilled = np.append(rows, due.rows[others]), np.append(spilled, due.spilled[others])
+        deadlines, numbers = _NO_INTEGERS, _NO_INTEGERS
+        if len(rows):
+            deadlines, numbers = np.empty((2, len(rows)), dtype=np.int64)
+            inside = rows != NO_ROW
+            deadlines[inside] = join.pending.deadlines[rows[inside]]
+            numbers[inside] = join.pending.numbers[rows[inside]]
+            if join.spilled:
+                deadlines[~inside] = join.spilled.timestamps(spilled[~inside]) + join.window
+                numbers[~inside] = join.spilled.sequences(spilled[~inside])
+        pending_of = np.full(len(digests), NONE)
+        pending_of[of_symbols] = self.n + np.arange(len(of_symbols))
+        symbols = np.append(of_symbols, np.full(len(others), NONE))
+        waiting = Waiting(deadlines, symbols, places, len(due.rows) < max_steps + self.n, join.pending_count)
+        return Entries(rows, spilled, numbers, waiting), pending_of
+
+    def _early(self, latest: int) -> tuple[Integers, Waiting, Integers]:
+        """Return the rows of the labels that wait, what is known of them, and that of each symbol."""
+        table, digests = self.join.early_labels, self.symbols.digests
+        early_of = np.full(len(digests), NONE)
+        if not len(table):
+            return _NO_INTEGERS, _NOTHING, early_of
+        found = table.rows.find(digests)
+        of_symbols = np.flatnonzero(found != NO_ROW)
+        full = table.bytes + sum(self.queues[1].sizes(self.merged.labels)) > self.join.early_bytes
+        due = table.rows.first_rows(latest, len(table) if full else 0)
+        rows = found[of_symbols]
+        places = _place(rows, due)
+        others = np.flatnonzero(places == NONE)
+        places[others] = len(rows) + np.arange(len(others))
+        rows = np.append(rows, due[others])
+        early_of[of_symbols] = self.m + np.arange(len(of_symbols))
+        symbols = np.append(of_symbols, np.full(len(others), NONE))
+        return rows, Waiting(table.rows.deadlines[rows], symbols, places, True, table.bytes), early_of
+
+    def _closed(self, latest: int, entries: int) -> tuple[Waiting, Integers, NDArray[np.bool_]]:
+        """Return the closed events that may be forgotten for want of room, and what each symbol is."""
+        join, digests = self.join, self.symbols.digests
+        table = join.closed
+        found = table.find(digests)
+        here = np.flatnonzero(found != NO_ROW)
+        until, expired = np.full(len(digests), NONE), np.zeros(len(digests), dtype=np.bool_)
+        if len(here):
+            until[here] = table.deadlines[found[here]]
+            expired[here] = table.numbers[found[here]] % 2 == 1
+        excess = len(table) + self.n + entries - join.max_closed
+        if excess <= 0:
+            return _NOTHING._replace(size=len(table)), until, expired
+        rows = table.first_rows(latest, excess)
+        symbols, places = np.full(len(rows), NONE), _place(found[here], rows)
+        symbols[places != NONE] = here[places[places != NONE]]
+        return Waiting(table.deadlines[rows], symbols, np.arange(len(rows)), True, len(table)), until, expired
+
+    def _same_pending(self, pending_of: Integers) -> NDArray[np.bool_]:
+        """Return of each label whether it names the entities of the prediction that waits for it."""
+        same = np.zeros(self.m, dtype=np.bool_)
+        places = pending_of[self.symbols.labels] - self.n
+        of_labels = np.flatnonzero(places >= 0)
+        if not len(of_labels):
+            return same
+        rows = self.entries.rows[places[of_labels]]
+        inside = rows != NO_ROW
+        same[of_labels[inside]] = self.join.same_ids(rows[inside], self.label_ids, of_labels[inside])
+        for label in of_labels[~inside].tolist():
+            ids = tuple(self.labels.ids(column, np.array([label]))[0] for column in range(1, self.columns))
+            same[label] = self.read_spilled(int(places[label])).ids == ids
+        return same
+
+    def _same_early(self, early_of: Integers) -> NDArray[np.bool_]:
+        """Return of each interaction whether the label that waits for it names its entities."""
+        same = np.zeros(self.n, dtype=np.bool_)
+        places = early_of[self.symbols.interactions] - self.m
+        for row in np.flatnonzero(places >= 0).tolist():
+            one = np.array([row])
+            ids = tuple(self.interactions.ids(column, one)[0] for column in range(1, self.columns))
+            same[row] = self.early_labels[places[row]].label.ids == ids
+        return same
+
+    def read_spilled(self, entry: int) -> Pending:
+        """Return a prediction that is spilled, which is read once."""
+        if entry not in self.spilled:
+            assert self.join.spilled is not None
+            [record] = self.join.spilled.read(self.entries.spilled[entry : entry + 1])
+            self.spilled[entry] = Pending.of_spilled(record)
+        return self.spilled[entry]
+
+
+def _usable(merged: Merged) -> tuple[Integers, tuple[Integers, Integers]]:
+    """Return the row of each message among those of its input that can be used, and the places of these."""
+    if not (merged.kinds == Message.REJECTED).any():
+        return merged.rows, (np.arange(merged.interactions), np.arange(merged.labels))
+    rows = merged.rows.copy()
+    of_interactions = merged.kinds == Message.INTERACTION
+    of_labels = merged.kinds == Message.LABEL
+    places = merged.rows[of_interactions], merged.rows[of_labels]
+    rows[of_interactions], rows[of_labels] = np.arange(len(places[0])), np.arange(len(places[1]))
+    return rows, places
+
+
+def _place(rows: Integers, wanted: Integers) -> Integers:
+    """Return the place of each wanted row among rows, which differ; `NONE` where it is not there."""
+    places = np.full(len(wanted), NONE)
+    if len(rows) and len(wanted):
+        order = np.argsort(rows)
+        at = np.minimum(np.searchsorted(rows, wanted, sorter=order), len(rows) - 1)
+        found = rows[order[at]] == wanted
+        places[found] = order[at[found]]
+    return places
+
+
+def _digests(columns: InputColumns, join: Join) -> Digests:
+    """Return the digests of the events."""
+    return join.digester.digests_in(columns.text, columns.begins[0], columns.ends[0])
+
+
+def id_columns_of(columns: InputColumns) -> IdColumns:
+    # Compiled code would be compiled once more for arrays that are not contiguous.
+    return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))
