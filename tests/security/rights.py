@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,13 +29,11 @@ from tests.integration.followers import answers
 from tests.integration.harness import TIMEOUT, input_producer, until
 from tests.security.refusal import FOLLOWER_PORT, Endpoint, Refusal, outcome, refused, start
 from tests.support import cluster as clusters
+from tests.support.acls import Acl, acls_at
 
 PREFIX: Final = "rights-"
 PARTITIONS: Final = 2
 USER: Final = "worker"
-PROPAGATION: Final = 0.5
-"""Seconds until brokers know of a right that was granted or taken away."""
-
 COMMANDS: Final[dict[Role, tuple[tuple[str, ...], ...]]] = {
     Role.WORKER: (("run",),),
     Role.READER: (("report",), ("inspect", "outcomes"), ("inspect", "predictions"), ("inspect", "shared")),
@@ -75,7 +73,8 @@ def give(cluster: clusters.Cluster, wanted: Sequence[Right]) -> None:
         deleted.result()
     if wanted:
         grant(cluster.admin, f"User:{USER}", wanted)
-    time.sleep(PROPAGATION)
+    expected = {_acl(right) for right in wanted}
+    _wait_for_brokers(cluster, lambda known: known == expected)
 
 
 def take_away(cluster: clusters.Cluster, right: Right) -> None:
@@ -91,7 +90,22 @@ def take_away(cluster: clusters.Cluster, right: Right) -> None:
     )
     for deleted in cluster.admin.delete_acls([binding]).values():
         assert len(deleted.result()) == 1
-    time.sleep(PROPAGATION)
+    _wait_for_brokers(cluster, lambda known: _acl(right) not in known)
+
+
+def _acl(right: Right) -> Acl:
+    """Return the ACL of a right."""
+    pattern = ResourcePatternType.PREFIXED if right.prefixed else ResourcePatternType.LITERAL
+    numbers = RESOURCE_TYPES[right.resource].value, pattern.value, OPERATIONS[right.operation].value
+    return Acl(numbers[0], right.name, *numbers[1:])
+
+
+def _wait_for_brokers(cluster: clusters.Cluster, condition: Callable[[set[Acl]], bool]) -> None:
+    """Wait until all brokers know what the user may do."""
+    ports = [cluster.port(broker) for broker in cluster.brokers]
+    cluster.wait_until(
+        lambda: all(condition(acls_at(port, f"User:{USER}")) for port in ports), "the brokers to know"
+    )
 
 
 def connection(cluster: clusters.Cluster, user: str = USER) -> Endpoint:
