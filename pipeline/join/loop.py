@@ -67,6 +67,24 @@ class Action(IntEnum):
     """A message cannot be used."""
 
 
+# Plain numbers, for compiled code.
+_IS_INTERACTION: Final = int(Message.INTERACTION)
+_IS_LABEL: Final = int(Message.LABEL)
+_IS_REJECTED: Final = int(Message.REJECTED)
+_IS_TIME: Final = int(Message.TIME)
+_PREDICTED: Final = int(Action.PREDICTED)
+_LABELLED: Final = int(Action.LABELLED)
+_EXPIRED: Final = int(Action.EXPIRED)
+_EVICTED: Final = int(Action.EVICTED)
+_DUPLICATE_INTERACTION: Final = int(Action.DUPLICATE_INTERACTION)
+_DUPLICATE_LABEL: Final = int(Action.DUPLICATE_LABEL)
+_LATE: Final = int(Action.LATE)
+_MISMATCHED: Final = int(Action.MISMATCHED)
+_EARLY: Final = int(Action.EARLY)
+_ORPHAN: Final = int(Action.ORPHAN)
+_REJECTED: Final = int(Action.REJECTED)
+
+
 class Limits(NamedTuple):
     """The settings of the join, and how many steps are left."""
 
@@ -332,8 +350,8 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
     done = actions = steps = outcomes = ZERO
     while done < len(kinds) and steps < max_steps:
         kind, row, time = kinds[done], rows[done], times[done]
-        if kind == 2:
-            out_kinds[actions], out_sources[actions] = 10, row
+        if kind == _IS_REJECTED:
+            out_kinds[actions], out_sources[actions] = _REJECTED, row
             actions += 1
             steps += 1
             done += 1
@@ -377,7 +395,7 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                 symbol = label_symbols[first] if first < m else early_symbols[first - m]
                 if symbol != NONE:
                     early_of[symbol] = NONE
-                out_kinds[actions], out_sources[actions] = 9, first
+                out_kinds[actions], out_sources[actions] = _ORPHAN, first
                 actions += 1
                 continue
             elif phase == 2:
@@ -396,10 +414,10 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                 phase = 3
                 continue
             elif phase == 3:
-                if kind == 0:
+                if kind == _IS_INTERACTION:
                     symbol = interaction_symbols[row]
                     if pending_of[symbol] != NONE or _remembers(closed_until[symbol], stream_time):
-                        out_kinds[actions], out_sources[actions] = 4, row
+                        out_kinds[actions], out_sources[actions] = _DUPLICATE_INTERACTION, row
                         actions += 1
                         break
                     if pending_count >= most_pending and not complete:
@@ -409,7 +427,7 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                         if pending_head == len(pending_order):
                             stopped = True
                             break
-                    out_kinds[actions], out_sources[actions], out_targets[actions] = 0, row, row
+                    out_kinds[actions], out_sources[actions], out_targets[actions] = _PREDICTED, row, row
                     actions += 1
                     interaction_times[row] = time
                     pending_of[symbol] = row
@@ -436,11 +454,11 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                     else:
                         same = same_early[row]
                     if not same:
-                        out_kinds[actions], out_sources[actions] = 7, label
+                        out_kinds[actions], out_sources[actions] = _MISMATCHED, label
                         actions += 1
                         continue
                     entry = row
-                elif kind == 1:
+                elif kind == _IS_LABEL:
                     label_times[row] = time
                     symbol = label_symbols[row]
                     waits = pending_of[symbol]
@@ -460,20 +478,21 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                                 waits,
                             )
                         if not same:
-                            out_kinds[actions], out_sources[actions] = 7, row
+                            out_kinds[actions], out_sources[actions] = _MISMATCHED, row
                             actions += 1
                             break
                         entry, label = waits, row
                     elif _remembers(closed_until[symbol], stream_time):
-                        out_kinds[actions], out_sources[actions] = 6 if closed_expired[symbol] else 5, row
+                        refused = _LATE if closed_expired[symbol] else _DUPLICATE_LABEL
+                        out_kinds[actions], out_sources[actions] = refused, row
                         actions += 1
                         break
                     elif early_of[symbol] != NONE:
-                        out_kinds[actions], out_sources[actions] = 5, row
+                        out_kinds[actions], out_sources[actions] = _DUPLICATE_LABEL, row
                         actions += 1
                         break
                     else:
-                        out_kinds[actions], out_sources[actions] = 8, row
+                        out_kinds[actions], out_sources[actions] = _EARLY, row
                         actions += 1
                         early_of[symbol] = row
                         heappush(waiting, (time + early_window, row))
@@ -489,7 +508,7 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                             symbol = label_symbols[first] if first < m else early_symbols[first - m]
                             if symbol != NONE:
                                 early_of[symbol] = NONE
-                            out_kinds[actions], out_sources[actions] = 9, first
+                            out_kinds[actions], out_sources[actions] = _ORPHAN, first
                             actions += 1
                         break
                 else:
@@ -508,10 +527,10 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
             symbol = interaction_symbols[entry] if entry < n else pending_symbols[entry - n]
             if label == NONE:
                 closing = interaction_times[entry] + window if entry < n else pending_deadlines[entry - n]
-                out_kinds[actions] = 3 if crowded else 2
+                out_kinds[actions] = _EVICTED if crowded else _EXPIRED
             else:
                 closing = label_times[label] if label < m else early_deadlines[label - m] - early_window
-                out_kinds[actions] = 1
+                out_kinds[actions] = _LABELLED
             out_sources[actions], out_targets[actions] = label, entry
             actions += 1
             pending_gone[entry] = True
@@ -541,7 +560,7 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
             outcomes += 1
         if stopped:
             break
-        steps += kind != 3
+        steps += kind != _IS_TIME
         done += 1
     return done, actions, stream_time, steps
 

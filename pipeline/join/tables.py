@@ -362,15 +362,6 @@ class Join:
         if event_ids and self.spilled is not None:
             self.spilled.remove(event_ids)
 
-    def remember_closed(
-        self, digests: Digests, until: Integers, first: int, expired: NDArray[np.bool_]
-    ) -> None:
-        """Remember events that are not known as closed, until when, and whether no label came.
-
-        The sequence of the first one's outcome is `first`.
-        """
-        self.closed.append(digests, 2 * np.arange(first, first + len(digests)) + expired, until)
-
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """Return the stream time until which a closed event is remembered: one window after it was closed."""
         return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window

@@ -20,7 +20,6 @@ from pipeline.join.loop import (
     Action,
     ActionLog,
     Message,
-    Waiting,
 )
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import UNDECIDED, Due, Join
@@ -38,8 +37,6 @@ from pipeline.task.slice import Slice, id_columns_of
 
 MAX_MESSAGES: Final = 4096
 """Most messages that are joined together."""
-_NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
-_NOTHING: Final = Waiting(_NO_INTEGERS, _NO_INTEGERS, _NO_INTEGERS, complete=True, size=0)
 _OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED)
 _REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
 _COUNTERS: Final = {
