@@ -60,7 +60,7 @@ class _File:
         self._spilled.append(digests, texts, timestamps=columns, sequences=columns, versions=columns)
 
     def read(self, ids: Sequence[int]) -> None:
-        assert self._spilled.find_all(ids)
+        assert self._spilled.read(self._spilled.find(self._spilled.digester.digests(ids)))
 
     def close(self) -> None:
         self._file.close()

@@ -102,9 +102,9 @@ def _open(join: Join, encoder: RecordEncoder, records: Iterable[Prediction]) -> 
     """Let predictions wait."""
     waiting = list(records)
     for record in waiting:
-        join.open(Pending.of(record))
+        join.open_all([Pending.of(record)])
     encoder.restore(waiting)
-    join.read_ids_from(encoder)
+    join.pending.read_ids_from(encoder)
 
 
 def _renumbered(texts: Sequence[bytes]) -> Iterator[Prediction]:

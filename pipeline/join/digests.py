@@ -1,16 +1,17 @@
-"""128-bit digests of event ids: keyed SipHash-2-4, compiled."""
+"""128-bit digests of what the join finds events by: keyed SipHash-2-4, compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import ZERO, njit
-from pipeline.records.fields import Id
+from forks.jit import ZERO, njit, read_only
+from pipeline.join.identity import Identity
+from pipeline.records.id_columns import IdColumns
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Digests: TypeAlias = NDArray[np.uint64]
@@ -18,13 +19,14 @@ Integers: TypeAlias = NDArray[np.int64]
 
 KEY_BYTES: Final = 16
 _LINE_FEED: Final = np.uint8(ord("\n"))
+_OPEN, _COMMA, _CLOSE = b"[,]"
 _WORD: Final = 8
 
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class Digester:
-    """Makes the digests of event ids, 16 bytes each.
+    """Makes the digests of events' identities, 16 bytes each.
 
     Whoever does not know the key cannot choose ids that have the same digest, or the same slot in a hash
     table.
@@ -41,9 +43,13 @@ class Digester:
 
     Examples
     --------
-    >>> digests = Digester(bytes(16)).digests(["7", 7])
+    >>> digester = Digester(bytes(16))
+    >>> digests = digester.digests(["7", 7])
     >>> digests.shape, bool((digests[0] == digests[1]).all())
     ((2, 2), False)
+    >>> columns = IdColumns.of([7], [["u"], ["v"]])
+    >>> bool((digester.digests_of(columns, [1]) == digester.digests([(7, "v")])).all())
+    True
     """
 
     def __init__(self, key: bytes) -> None:
@@ -51,11 +57,27 @@ class Digester:
             raise ValueError(f"the key has {len(key)} bytes, and must have {KEY_BYTES}")
         self._key = np.frombuffer(key, dtype=np.uint64)
 
-    def digests(self, event_ids: Iterable[Id]) -> Digests:
-        """Return the digests of the JSON texts of ids, shape (n, 2)."""
-        ids = [*event_ids]
+    def digests(self, identities: Iterable[Identity]) -> Digests:
+        """Return the digests of the JSON texts of identities, shape (n, 2)."""
+        ids = [*identities]
         found = np.empty((len(ids), 2), dtype=np.uint64)
         hash_lines(np.frombuffer(_encode_lines(ids), dtype=np.uint8), self._key, found)
+        return found
+
+    def digests_of(self, ids: IdColumns, item_entities: Sequence[int] = ()) -> Digests:
+        """Return the digests of events, or of items of slates, which name these entities; shape (n, 2)."""
+        if not item_entities or not ids.begins.shape[1]:
+            return self.digests_in(ids.text, ids.begins[0], ids.ends[0])
+        columns = [0, *(1 + entity for entity in item_entities)]
+        return self.digests_of_rows(IdColumns(ids.text, ids.begins[columns], ids.ends[columns]))
+
+    def digests_of_rows(self, ids: IdColumns) -> Digests:
+        """Return the digests of all ids of each row, shape (n, 2)."""
+        begins, ends = ids.begins, ids.ends
+        lines = np.empty(int((ends - begins).sum()) + (len(begins) + 2) * begins.shape[1], dtype=np.uint8)
+        _write_lists(read_only(ids.text), begins, ends, lines)
+        found = np.empty((begins.shape[1], 2), dtype=np.uint64)
+        hash_lines(read_only(lines), self._key, found)
         return found
 
     def digests_in(self, text: Bytes, begins: Integers, ends: Integers) -> Digests:
@@ -63,6 +85,21 @@ class Digester:
         found = np.empty((len(begins), 2), dtype=np.uint64)
         hash_parts(text, begins, ends, self._key, found)
         return found
+
+
+@njit(cache=True, nogil=True)
+def _write_lists(text: Bytes, begins: Integers, ends: Integers, out: Bytes) -> None:
+    """Write the JSON of a list of the ids of each row, and a line feed behind each."""
+    at = 0
+    for row in range(begins.shape[1]):
+        for column in range(begins.shape[0]):
+            out[at] = _COMMA if column else _OPEN
+            at += 1
+            for place in range(begins[column, row], ends[column, row]):
+                out[at] = text[place]
+                at += 1
+        out[at], out[at + 1] = _CLOSE, _LINE_FEED
+        at += 2
 
 
 @njit(cache=True, nogil=True)

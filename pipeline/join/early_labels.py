@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pipeline.join.digests import Digests
-from pipeline.join.event_rows import NO_ROW, EventRows, Integers
+from pipeline.join.event_rows import EventRows, Integers
 from pipeline.join.records import EarlyLabel
-from pipeline.records.fields import Id
 
 
 class EarlyLabels:
@@ -17,8 +16,6 @@ class EarlyLabels:
 
     Parameters
     ----------
-    digests
-        Makes the digests of events.
     wait
         How long a label waits, in milliseconds.
 
@@ -30,10 +27,9 @@ class EarlyLabels:
         Size of their messages.
     """
 
-    def __init__(self, digests: Callable[[Iterable[Id]], Digests], wait: int) -> None:
+    def __init__(self, wait: int) -> None:
         self.rows = EventRows(columns={"sizes": np.int64})
         self.bytes = 0
-        self._digests = digests
         self._wait = wait
         self._labels: dict[int, EarlyLabel] = {}
         """By number."""
@@ -44,13 +40,6 @@ class EarlyLabels:
 
     def __iter__(self) -> Iterator[EarlyLabel]:
         return iter(self._labels.values())
-
-    def __contains__(self, event_id: object) -> bool:
-        return self.row(event_id) != NO_ROW  # type: ignore[arg-type]  # of any other object there is none
-
-    def row(self, event_id: Id) -> int:
-        """Return the row of an event's label, `NO_ROW` without one."""
-        return int(self.rows.find(self._digests([event_id]))[0])
 
     def at(self, row: int) -> EarlyLabel:
         """Return the label of a row."""
@@ -85,10 +74,3 @@ class EarlyLabels:
         for number in self.rows.numbers[rows].tolist():
             del self._labels[number]
         self.rows.remove(rows)
-
-    def next_due(self, time: int, most: int) -> int:
-        """Return the row that is due before a time, or for want of room for so many bytes; else `NO_ROW`."""
-        row = self.rows.next_due(time)
-        if row == NO_ROW and self.bytes > most:
-            [row] = self.rows.first_rows(0, 1, 1).tolist()
-        return row

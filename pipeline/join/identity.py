@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Protocol, TypeAlias
 
-from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 
 
@@ -22,7 +21,9 @@ class Identified(Protocol):
         """The ids of the stream's entities."""
 
 
-Identify: TypeAlias = Callable[[Identified], Id]
+Identity: TypeAlias = Id | tuple[Id, ...]
+"""The event's id, or that and the ids of an item."""
+Identify: TypeAlias = Callable[[Identified], Identity]
 """Returns what the join finds something by."""
 
 
@@ -39,8 +40,8 @@ def identify_by(item_entities: Sequence[int]) -> Identify:
     >>> from pipeline.records.kuairec import WatchLabel
     >>> label = WatchLabel("e", 7, "v", 5, play_duration=1.0, watch_ratio=0.5)
     >>> identify_by([])(label), identify_by([1])(label)
-    ('e', '["e","v"]')
+    ('e', ('e', 'v'))
     """
     if not item_entities:
         return attrgetter("event_id")
-    return lambda each: encode([each.event_id, *(each.ids[number] for number in item_entities)]).decode()
+    return lambda each: (each.event_id, *(each.ids[number] for number in item_entities))

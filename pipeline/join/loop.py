@@ -24,6 +24,7 @@ from pipeline.records.id_columns import IdColumns
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Heap: TypeAlias = list[tuple[int, int]]
 
@@ -46,7 +47,7 @@ class Action(IntEnum):
     """What happens."""
 
     PREDICTED = 0
-    """An interaction is predicted."""
+    """A row of an interaction is predicted."""
     LABELLED = 1
     """A prediction gets its label."""
     EXPIRED = 2
@@ -65,6 +66,8 @@ class Action(IntEnum):
     """An early label waits no longer."""
     REJECTED = 10
     """A message cannot be used."""
+    CORRECTED = 11
+    """A prediction that was closed gets another label."""
 
 
 # Plain numbers, for compiled code.
@@ -83,6 +86,11 @@ _MISMATCHED: Final = int(Action.MISMATCHED)
 _EARLY: Final = int(Action.EARLY)
 _ORPHAN: Final = int(Action.ORPHAN)
 _REJECTED: Final = int(Action.REJECTED)
+_CORRECTED: Final = int(Action.CORRECTED)
+
+# What is done next with a message.
+_EXPIRE, _DROP_EARLY, _MOVE_TIME = 0, 1, 2  # as time moves to it
+_TAKE, _JOIN_EARLY, _MAKE_ROOM, _DROP_FOR_ROOM, _DONE = 3, 4, 5, 6, 7
 
 
 class Limits(NamedTuple):
@@ -98,25 +106,37 @@ class Limits(NamedTuple):
     """Bytes of early labels."""
     most_closed: int
     """Closed events that are remembered."""
+    corrections: bool
+    """Whether a later label of a closed event is an outcome of its own."""
     max_steps: int
-    """Messages, predictions that expire and labels that are orphans because time passes."""
+    """Rows of interactions that are predicted, other messages, and, as time passes, predictions that expire
+    and labels that are orphans."""
+    max_outcomes: int
+    """Outcomes of which it is known what other partitions share right before them."""
 
 
 class Messages(NamedTuple):
-    """Merged messages, of n interactions and m labels that can be used."""
+    """Merged messages that can be used, with n rows of interactions, and m labels.
+
+    An interaction has one row, or one for each item that was shown together.
+    """
 
     kinds: NDArray[np.uint8]
     """`Message` of each, shape (messages,)."""
-    rows: Integers
-    """Its row among the interactions, among the labels, or among what cannot be used."""
+    numbers: Integers
+    """Its number among the interactions, among the labels, or among what cannot be used."""
     times: Integers
     """In milliseconds."""
+    first_rows: Integers
+    """The first row of each interaction, and behind them n; shape (interactions + 1,)."""
     interaction_symbols: Integers
-    """The symbol of each interaction's event, shape (n,)."""
+    """The symbol of each row's event, shape (n,)."""
     label_symbols: Integers
     """That of each label's event, shape (m,)."""
     label_sizes: Integers
     """Bytes of each label's message."""
+    label_values: Floats
+    """The value of each label; it is read where labels are corrected."""
     interaction_ids: IdColumns
     label_ids: IdColumns
 
@@ -145,12 +165,16 @@ class Known(NamedTuple):
     """The label that waits: m and its entry; `NONE` without one."""
     closed_until: Integers
     """How long the closed event is remembered; `NONE` if it is not closed."""
-    closed_expired: Flags
-    """Whether it was closed without a label."""
+    closed_at: Integers
+    """The time of the label that closed it; `NONE` without one."""
+    closed_values: Floats
+    """The value of that label; NaN without one. It is read where labels are corrected, as the next."""
+    same_closed: Flags
+    """Of each label: whether it names the entities of the closed event, shape (m,)."""
     same_pending: Flags
     """Of each label: whether it names the entities of the prediction that waits, shape (m,)."""
     same_early: Flags
-    """Of each interaction: whether the label that waits names its entities, shape (n,)."""
+    """Of each row: whether the label that waits names its entities, shape (n,)."""
 
 
 class ActionLog(NamedTuple):
@@ -159,9 +183,14 @@ class ActionLog(NamedTuple):
     kinds: NDArray[np.uint8]
     """`Action` of each, shape (actions,)."""
     sources: Integers
-    """Of a label: its row, or m and the entry of one that waited. Of another message: its row."""
+    """Of a label: its row, or m and the entry of one that waited. Of a prediction: its row. Of any other
+    message: its number."""
     targets: Integers
-    """The prediction: the row of its interaction, or n and the entry of one that waited."""
+    """The prediction: its row, or n and the entry of one that waited, or n, the number of entries that waited
+    and the symbol of a closed event."""
+    closed_gone: Flags
+    """Which closed events are remembered no longer: of each outcome, as far as there is one, and then of each
+    entry of the table. Those whose time has come are not named where there is room for all."""
     messages: int
     """How many messages were processed."""
     stream_time: int
@@ -181,14 +210,15 @@ def join_messages(
     pending: Waiting,
     early: Waiting,
     early_sizes: Integers,
+    early_values: Floats,
     closed: Waiting,
     limits: Limits,
     stream_time: int,
 ) -> ActionLog:
     """Go through merged messages, and say what happens.
 
-    It ends before a message for which the steps are used up, or for which more predictions may be due than
-    `pending` names.
+    It ends before a message for which the steps or the outcomes are used up, or for which more predictions
+    may be due than `pending` names.
 
     Parameters
     ----------
@@ -198,8 +228,8 @@ def join_messages(
         What is known of their events.
     pending, early
         Predictions and early labels: those of these events, and those that may be due.
-    early_sizes
-        Bytes of the messages of these early labels.
+    early_sizes, early_values
+        Bytes of the messages of these early labels, and their values.
     closed
         Closed events that may be forgotten for want of room; none where there is room for all.
     limits
@@ -213,11 +243,14 @@ def join_messages(
 
     >>> ids, none = IdColumns.of([7], [[1]]), np.empty(0, dtype=np.int64)
     >>> one, nothing = np.zeros(1, dtype=np.int64), Waiting(none, none, none, True, 0)
-    >>> known = Known(one - 1, one - 1, one - 1, one > 0, one > 0, one > 0)
+    >>> value, no = np.ones(1), one > 0
+    >>> known = Known(one - 1, one - 1, one - 1, one - 1, value, no, no, no)
     >>> kinds = np.array([Message.INTERACTION, Message.LABEL, Message.TIME], dtype=np.uint8)
-    >>> merged = Messages(kinds, np.zeros(3, np.int64), np.array([10, 13, 30]), one, one, one, ids, ids)
+    >>> numbers, times, first_rows = np.zeros(3, np.int64), np.array([10, 13, 30]), np.array([0, 1])
+    >>> merged = Messages(kinds, numbers, times, first_rows, one, one, one, value, ids, ids)
+    >>> limits = Limits(9, 9, 9, 9, 9, corrections=False, max_steps=9, max_outcomes=9)
     >>> found = join_messages(
-    ...     merged, known, nothing, nothing, none, nothing, Limits(9, 9, 9, 9, 9, max_steps=9), stream_time=0
+    ...     merged, known, nothing, nothing, none, value[:0], nothing, limits, stream_time=0
     ... )
     >>> [Action(kind).name for kind in found.kinds], found.messages, found.stream_time, found.steps
     (['PREDICTED', 'LABELLED'], 3, 30, 2)
@@ -227,13 +260,17 @@ def join_messages(
     kinds = np.empty(room, dtype=np.uint8)
     sources, targets = np.empty((2, room), dtype=np.int64)
     tracked = limits.most_closed < closed.size + n + len(pending.deadlines)
+    outcomes = n + len(pending.deadlines) + (m if limits.corrections else 0)
+    closed_gone = np.zeros(outcomes + len(closed.deadlines), dtype=np.bool_)
     done, actions, time, steps = _run(
         messages.kinds,
-        messages.rows,
+        messages.numbers,
         messages.times,
+        messages.first_rows,
         messages.interaction_symbols,
         messages.label_symbols,
         messages.label_sizes,
+        messages.label_values,
         read_only(messages.interaction_ids.text),
         messages.interaction_ids.begins,
         messages.interaction_ids.ends,
@@ -243,7 +280,9 @@ def join_messages(
         known.pending.copy(),
         known.early.copy(),
         known.closed_until.copy(),
-        known.closed_expired.copy(),
+        known.closed_at.copy(),
+        known.closed_values.copy(),
+        known.same_closed,
         known.same_pending,
         known.same_early,
         pending.deadlines,
@@ -255,34 +294,37 @@ def join_messages(
         early.symbols,
         early.order,
         early_sizes,
+        early_values,
         early.size,
         closed.deadlines,
         closed.symbols,
         closed.order,
         tracked,
         closed.size,
+        closed_gone,
         *limits,
         stream_time,
         kinds,
         sources,
         targets,
     )
-    return ActionLog(kinds[:actions], sources[:actions], targets[:actions], done, time, steps)
+    return ActionLog(kinds[:actions], sources[:actions], targets[:actions], closed_gone, done, time, steps)
 
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     none, ids = np.empty(0, dtype=np.int64), IdColumns.of([], [[]])
     nothing = Waiting(none, none, none, complete=True, size=0)
-    flags, kinds = none > 0, none.astype(np.uint8)
+    flags, kinds, values = none > 0, none.astype(np.uint8), none.astype(np.float64)
     join_messages(
-        Messages(kinds, none, none, none, none, none, ids, ids),
-        Known(none, none, none, flags, flags, flags),
+        Messages(kinds, none, none, none, none, none, none, values, ids, ids),
+        Known(none, none, none, none, values, flags, flags, flags),
         nothing,
         nothing,
         none,
+        values,
         nothing,
-        Limits(0, 0, 0, 0, 0, 0),
+        Limits(0, 0, 0, 0, 0, corrections=False, max_steps=0, max_outcomes=0),
         stream_time=0,
     )
 
@@ -292,11 +334,13 @@ def warm_up() -> None:
 @njit(cache=True, nogil=True, allocates=True)
 def _run(  # noqa: PLR0912, PLR0915 - see above
     kinds: NDArray[np.uint8],
-    rows: Integers,
+    numbers: Integers,
     times: Integers,
+    first_rows: Integers,
     interaction_symbols: Integers,
     label_symbols: Integers,
     label_sizes: Integers,
+    label_values: Floats,
     interaction_text: Bytes,
     interaction_begins: Integers,
     interaction_ends: Integers,
@@ -306,7 +350,9 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
     pending_of: Integers,
     early_of: Integers,
     closed_until: Integers,
-    closed_expired: Flags,
+    closed_at: Integers,
+    closed_values: Floats,
+    same_closed: Flags,
     same_pending: Flags,
     same_early: Flags,
     pending_deadlines: Integers,
@@ -318,53 +364,59 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
     early_symbols: Integers,
     early_order: Integers,
     early_sizes: Integers,
+    early_values: Floats,
     early_bytes: int,
     closed_deadlines: Integers,
     closed_symbols: Integers,
     closed_order: Integers,
     tracked: bool,
     closed_count: int,
+    closed_gone: Flags,
     window: int,
     early_window: int,
     most_pending: int,
     most_early: int,
     most_closed: int,
+    corrections: bool,
     max_steps: int,
+    max_outcomes: int,
     stream_time: int,
     out_kinds: NDArray[np.uint8],
     out_sources: Integers,
     out_targets: Integers,
 ) -> tuple[int, int, int, int]:
     """Write the actions; return the numbers of messages and actions, the time, and the steps."""
-    n, m = len(interaction_symbols), len(label_symbols)
-    outcomes_room = n + len(pending_deadlines)
+    n, m, pending_entries = len(interaction_symbols), len(label_symbols), len(pending_deadlines)
+    most_outcomes = len(closed_gone) - len(closed_deadlines)
     interaction_times, label_times = np.empty(n, dtype=np.int64), np.empty(m, dtype=np.int64)
-    pending_gone = np.zeros(n + len(pending_deadlines), dtype=np.bool_)
+    pending_gone = np.zeros(n + pending_entries, dtype=np.bool_)
     early_gone = np.zeros(m + len(early_deadlines), dtype=np.bool_)
-    closed_gone = np.zeros(outcomes_room + len(closed_deadlines), dtype=np.bool_)
-    own_closed_symbols = np.empty(outcomes_room, dtype=np.int64)
+    own_closed_symbols = np.empty(most_outcomes, dtype=np.int64)
+    closed_targets = n + pending_entries + np.arange(len(pending_of))
+    closed_entries = np.full(len(pending_of), NONE)
+    for place in range(len(closed_symbols)):
+        if closed_symbols[place] != NONE:
+            closed_entries[closed_symbols[place]] = most_outcomes + place
     opened = [(stream_time, n) for _ in range(0)]  # heaps of deadlines and entries
     waiting = [(stream_time, n) for _ in range(0)]
     remembered = [(stream_time, n) for _ in range(0)]
     pending_head = early_head = closed_head = ZERO
     done = actions = steps = outcomes = ZERO
     while done < len(kinds) and steps < max_steps:
-        kind, row, time = kinds[done], rows[done], times[done]
+        kind, number, time = kinds[done], numbers[done], times[done]
         if kind == _IS_REJECTED:
-            out_kinds[actions], out_sources[actions] = _REJECTED, row
+            out_kinds[actions], out_sources[actions] = _REJECTED, number
             actions += 1
             steps += 1
             done += 1
             continue
-        phase, entry, label, crowded = 0, NONE, NONE, False
+        phase = _EXPIRE if time > stream_time else _TAKE
+        count, first_row, last, item = 1, ZERO, ZERO, ZERO
         stopped = False
-        # Each turn makes at most one outcome: see `close` below.
-        while True:
-            entry, label, crowded = NONE, NONE, False
-            if phase == 0:
-                if time <= stream_time:
-                    phase = 3
-                    continue
+        # Each turn makes at most one outcome, at its end.
+        while phase != _DONE:
+            entry, label, crowded, corrects = NONE, NONE, False, False
+            if phase == _EXPIRE:
                 pending_head, first, deadline = _earliest(
                     pending_order, pending_deadlines, n, pending_gone, pending_head, opened
                 )
@@ -372,24 +424,26 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                     stopped = True
                     break
                 if first == NONE or (deadline >= time and pending_count <= most_pending):
-                    phase = 1
+                    phase = _DROP_EARLY
                     continue
-                if steps >= max_steps:
+                if steps >= max_steps or outcomes >= max_outcomes:
                     stopped = True
                     break
                 steps += 1
                 entry, crowded = first, deadline >= time
-            elif phase == 1:
+            elif phase in (_DROP_EARLY, _DROP_FOR_ROOM):
                 early_head, first, deadline = _earliest(
                     early_order, early_deadlines, m, early_gone, early_head, waiting
                 )
-                if first == NONE or (deadline >= time and early_bytes <= most_early):
-                    phase = 2
+                moment = time if phase == _DROP_EARLY else stream_time
+                if first == NONE or (deadline >= moment and early_bytes <= most_early):
+                    phase = _MOVE_TIME if phase == _DROP_EARLY else _DONE
                     continue
-                if steps >= max_steps:
-                    stopped = True
-                    break
-                steps += 1
+                if phase == _DROP_EARLY:
+                    if steps >= max_steps:
+                        stopped = True
+                        break
+                    steps += 1
                 early_gone[first] = True
                 early_bytes -= label_sizes[first] if first < m else early_sizes[first - m]
                 symbol = label_symbols[first] if first < m else early_symbols[first - m]
@@ -398,171 +452,241 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                 out_kinds[actions], out_sources[actions] = _ORPHAN, first
                 actions += 1
                 continue
-            elif phase == 2:
+            elif phase == _MOVE_TIME:
                 if steps >= max_steps:
                     stopped = True
                     break
                 stream_time = time
-                while tracked:
-                    closed_head, first, deadline = _earliest(
-                        closed_order, closed_deadlines, outcomes_room, closed_gone, closed_head, remembered
+                if tracked:
+                    closed_head, closed_count = _forget(
+                        closed_order,
+                        closed_deadlines,
+                        most_outcomes,
+                        closed_gone,
+                        closed_head,
+                        remembered,
+                        stream_time,
+                        closed_count,
+                        most_closed,
+                        own_closed_symbols,
+                        closed_symbols,
+                        closed_until,
                     )
-                    if first == NONE or deadline >= stream_time:
-                        break
-                    closed_gone[first] = True
-                    closed_count -= 1
-                phase = 3
+                phase = _TAKE
                 continue
-            elif phase == 3:
-                if kind == _IS_INTERACTION:
+            elif phase == _TAKE and kind == _IS_INTERACTION:
+                first_row, last = first_rows[number], first_rows[number + 1]
+                known = False
+                for row in range(first_row, last):
                     symbol = interaction_symbols[row]
-                    if pending_of[symbol] != NONE or _remembers(closed_until[symbol], stream_time):
-                        out_kinds[actions], out_sources[actions] = _DUPLICATE_INTERACTION, row
-                        actions += 1
+                    known |= pending_of[symbol] != NONE or _remembers(closed_until[symbol], stream_time)
+                if known:
+                    out_kinds[actions], out_sources[actions] = _DUPLICATE_INTERACTION, number
+                    actions += 1
+                    break
+                # Each row can have an outcome, and let another prediction have one for want of room.
+                if outcomes + 2 * (last - first_row) > max_outcomes:
+                    stopped = True
+                    break
+                excess = pending_count + last - first_row - most_pending
+                if excess > 0 and not complete:
+                    # So many of the table may have to leave: are they known?
+                    at, left = pending_head, min(excess, last - first_row)
+                    while at < len(pending_order) and left > 0:
+                        left -= not pending_gone[n + pending_order[at]]
+                        at += 1
+                    if left > 0:
+                        stopped = True
                         break
-                    if pending_count >= most_pending and not complete:
-                        pending_head, first, deadline = _earliest(
-                            pending_order, pending_deadlines, n, pending_gone, pending_head, opened
-                        )
-                        if pending_head == len(pending_order):
-                            stopped = True
-                            break
+                for row in range(first_row, last):
                     out_kinds[actions], out_sources[actions], out_targets[actions] = _PREDICTED, row, row
                     actions += 1
                     interaction_times[row] = time
-                    pending_of[symbol] = row
+                    pending_of[interaction_symbols[row]] = row
                     heappush(opened, (time + window, row))
-                    pending_count += 1
-                    phase = 4
-                    label = early_of[symbol]
-                    if label == NONE:
-                        continue
-                    early_of[symbol] = NONE
-                    early_gone[label] = True
-                    early_bytes -= label_sizes[label] if label < m else early_sizes[label - m]
-                    if label < m:
-                        same = _same_entities(
-                            label_text,
-                            label_begins,
-                            label_ends,
-                            label,
-                            interaction_text,
-                            interaction_begins,
-                            interaction_ends,
-                            row,
-                        )
-                    else:
-                        same = same_early[row]
-                    if not same:
-                        out_kinds[actions], out_sources[actions] = _MISMATCHED, label
-                        actions += 1
-                        continue
-                    entry = row
-                elif kind == _IS_LABEL:
-                    label_times[row] = time
-                    symbol = label_symbols[row]
-                    waits = pending_of[symbol]
-                    phase = 5
-                    if waits != NONE:
-                        if waits >= n:
-                            same = same_pending[row]
-                        else:
-                            same = _same_entities(
-                                label_text,
-                                label_begins,
-                                label_ends,
-                                row,
-                                interaction_text,
-                                interaction_begins,
-                                interaction_ends,
-                                waits,
-                            )
-                        if not same:
-                            out_kinds[actions], out_sources[actions] = _MISMATCHED, row
-                            actions += 1
-                            break
-                        entry, label = waits, row
-                    elif _remembers(closed_until[symbol], stream_time):
-                        refused = _LATE if closed_expired[symbol] else _DUPLICATE_LABEL
-                        out_kinds[actions], out_sources[actions] = refused, row
-                        actions += 1
-                        break
-                    elif early_of[symbol] != NONE:
-                        out_kinds[actions], out_sources[actions] = _DUPLICATE_LABEL, row
-                        actions += 1
-                        break
-                    else:
-                        out_kinds[actions], out_sources[actions] = _EARLY, row
-                        actions += 1
-                        early_of[symbol] = row
-                        heappush(waiting, (time + early_window, row))
-                        early_bytes += label_sizes[row]
-                        while True:
-                            early_head, first, deadline = _earliest(
-                                early_order, early_deadlines, m, early_gone, early_head, waiting
-                            )
-                            if first == NONE or (deadline >= stream_time and early_bytes <= most_early):
-                                break
-                            early_gone[first] = True
-                            early_bytes -= label_sizes[first] if first < m else early_sizes[first - m]
-                            symbol = label_symbols[first] if first < m else early_symbols[first - m]
-                            if symbol != NONE:
-                                early_of[symbol] = NONE
-                            out_kinds[actions], out_sources[actions] = _ORPHAN, first
-                            actions += 1
-                        break
+                count = last - first_row
+                pending_count += count
+                item, phase = first_row, _JOIN_EARLY
+                continue
+            elif phase == _JOIN_EARLY:
+                if item == last:
+                    item, phase = first_row, _MAKE_ROOM
+                    continue
+                row = item
+                item += 1
+                symbol = interaction_symbols[row]
+                label = early_of[symbol]
+                if label == NONE:
+                    continue
+                early_of[symbol] = NONE
+                early_gone[label] = True
+                early_bytes -= label_sizes[label] if label < m else early_sizes[label - m]
+                if label < m:
+                    same = _same_entities(
+                        label_text,
+                        label_begins,
+                        label_ends,
+                        label,
+                        interaction_text,
+                        interaction_begins,
+                        interaction_ends,
+                        row,
+                    )
                 else:
+                    same = same_early[row]
+                if not same:
+                    out_kinds[actions], out_sources[actions] = _MISMATCHED, label
+                    actions += 1
+                    continue
+                entry = row
+            elif phase == _MAKE_ROOM:
+                # As many leave, at most, as have come.
+                if item == last or pending_count <= most_pending:
                     break
-            elif phase == 4:
-                phase = 5
-                if pending_count <= most_pending:
-                    break
+                item += 1
                 pending_head, first, deadline = _earliest(
                     pending_order, pending_deadlines, n, pending_gone, pending_head, opened
                 )
                 entry, crowded = first, True
+            elif kind == _IS_LABEL:
+                if outcomes >= max_outcomes:
+                    stopped = True
+                    break
+                phase = _DONE
+                label_times[number] = time
+                symbol = label_symbols[number]
+                target = pending_of[symbol]
+                waits = target != NONE
+                closed = not waits and _remembers(closed_until[symbol], stream_time)
+                if closed and not corrections:
+                    refused = _DUPLICATE_LABEL if closed_at[symbol] != NONE else _LATE
+                    out_kinds[actions], out_sources[actions] = refused, number
+                    actions += 1
+                    break
+                if waits or closed:
+                    if closed:
+                        target = closed_targets[symbol]
+                    if target >= n + pending_entries:
+                        same = same_closed[number]
+                    elif target >= n:
+                        same = same_pending[number]
+                    else:
+                        same = _same_entities(
+                            label_text,
+                            label_begins,
+                            label_ends,
+                            number,
+                            interaction_text,
+                            interaction_begins,
+                            interaction_ends,
+                            target,
+                        )
+                    if not same:
+                        out_kinds[actions], out_sources[actions] = _MISMATCHED, number
+                        actions += 1
+                        break
+                    if closed and (time < closed_at[symbol] or label_values[number] == closed_values[symbol]):
+                        out_kinds[actions], out_sources[actions] = _DUPLICATE_LABEL, number
+                        actions += 1
+                        break
+                    entry, label, corrects = target, number, closed
+                elif early_of[symbol] != NONE:
+                    out_kinds[actions], out_sources[actions] = _DUPLICATE_LABEL, number
+                    actions += 1
+                    break
+                else:
+                    out_kinds[actions], out_sources[actions] = _EARLY, number
+                    actions += 1
+                    early_of[symbol] = number
+                    heappush(waiting, (time + early_window, number))
+                    early_bytes += label_sizes[number]
+                    phase = _DROP_FOR_ROOM
+                    continue
             else:
                 break
-            # A prediction is closed.
-            symbol = interaction_symbols[entry] if entry < n else pending_symbols[entry - n]
+            # A prediction gets an outcome.
+            if corrects:
+                symbol = label_symbols[label]
+            else:
+                symbol = interaction_symbols[entry] if entry < n else pending_symbols[entry - n]
+                pending_gone[entry] = True
+                pending_count -= 1
             if label == NONE:
                 closing = interaction_times[entry] + window if entry < n else pending_deadlines[entry - n]
                 out_kinds[actions] = _EVICTED if crowded else _EXPIRED
             else:
                 closing = label_times[label] if label < m else early_deadlines[label - m] - early_window
-                out_kinds[actions] = _LABELLED
+                out_kinds[actions] = _CORRECTED if corrects else _LABELLED
             out_sources[actions], out_targets[actions] = label, entry
             actions += 1
-            pending_gone[entry] = True
-            pending_count -= 1
             until = closing + window
             if symbol != NONE:
-                pending_of[symbol] = NONE
-                closed_until[symbol], closed_expired[symbol] = until, label == NONE
+                if corrects and tracked:
+                    closed_count -= 1
+                    if closed_entries[symbol] != NONE:
+                        closed_gone[closed_entries[symbol]] = True
+                closed_entries[symbol] = outcomes
+                closed_until[symbol], closed_targets[symbol] = until, entry
+                closed_at[symbol] = NONE if label == NONE else closing
+                closed_values[symbol] = np.nan
+                if label != NONE:
+                    closed_values[symbol] = label_values[label] if label < m else early_values[label - m]
+                if not corrects:
+                    pending_of[symbol] = NONE
             if tracked:
                 own_closed_symbols[outcomes] = symbol
                 heappush(remembered, (until, outcomes))
-                closed_count += 1
-                while True:
-                    closed_head, first, deadline = _earliest(
-                        closed_order, closed_deadlines, outcomes_room, closed_gone, closed_head, remembered
-                    )
-                    if first == NONE or (deadline >= stream_time and closed_count <= most_closed):
-                        break
-                    closed_gone[first] = True
-                    closed_count -= 1
-                    if first < outcomes_room:
-                        symbol = own_closed_symbols[first]
-                    else:
-                        symbol = closed_symbols[first - outcomes_room]
-                    if symbol != NONE:
-                        closed_until[symbol] = NONE
+                closed_head, closed_count = _forget(
+                    closed_order,
+                    closed_deadlines,
+                    most_outcomes,
+                    closed_gone,
+                    closed_head,
+                    remembered,
+                    stream_time,
+                    closed_count + 1,
+                    most_closed,
+                    own_closed_symbols,
+                    closed_symbols,
+                    closed_until,
+                )
             outcomes += 1
         if stopped:
             break
-        steps += kind != _IS_TIME
+        if kind != _IS_TIME:
+            steps += count
         done += 1
     return done, actions, stream_time, steps
+
+
+@njit(cache=True, nogil=True, allocates=True)
+def _forget(
+    order: Integers,
+    deadlines: Integers,
+    own: int,
+    gone: Flags,
+    head: int,
+    heap: Heap,
+    stream_time: int,
+    count: int,
+    most: int,
+    own_symbols: Integers,
+    symbols: Integers,
+    until: Integers,
+) -> tuple[int, int]:
+    """Forget closed events that are due, or for which there is no room; return the place, and what is left.
+
+    The parameters are those of `_earliest`, and the tables of `_run`.
+    """
+    while True:
+        head, first, deadline = _earliest(order, deadlines, own, gone, head, heap)
+        if first == NONE or (deadline >= stream_time and count <= most):
+            return head, count
+        gone[first] = True
+        count -= 1
+        symbol = own_symbols[first] if first < own else symbols[first - own]
+        if symbol != NONE:
+            until[symbol] = NONE
 
 
 @njit(cache=True, nogil=True)

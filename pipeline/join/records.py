@@ -1,4 +1,4 @@
-"""What the join's tables hold of an event: a prediction that waits, an answered one, an early label."""
+"""What the join's tables hold of an event: a prediction that waits, an early label."""
 
 from __future__ import annotations
 
@@ -66,6 +66,21 @@ class Pending(msgspec.Struct, gc=False):
         )
 
     @classmethod
+    def of_outcome(cls, outcome: Outcome) -> Pending:
+        """Return the prediction of an outcome, as it waited."""
+        challengers = outcome.challengers
+        return cls(
+            outcome.event_id,
+            outcome.ids,
+            outcome.timestamp,
+            outcome.model_version,
+            outcome.prediction_number,
+            array("d", [outcome.score, *outcome.decoded_features()]).tobytes(),
+            outcome.asked,
+            None if challengers is None else ChallengerScores.of(challengers),
+        )
+
+    @classmethod
     def of_spilled(cls, prediction: Prediction) -> Pending:
         """Return the waiting prediction of a record that was spilled."""
         pending = cls.of(prediction)
@@ -78,31 +93,3 @@ class EarlyLabel(NamedTuple):
 
     label: Label
     source: RawMessage
-
-
-class Answered(NamedTuple):
-    """A closed event whose label may still be corrected."""
-
-    prediction: Pending
-    value: float | None
-    """The newest label's; None where none came."""
-    label_timestamp: int | None
-    learned: float | None
-    """The value that was learned; None where nothing was."""
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Answered:
-        """Return what an outcome closed."""
-        challengers, value = outcome.challengers, outcome.watch_ratio
-        prediction = Pending(
-            outcome.event_id,
-            outcome.ids,
-            outcome.timestamp,
-            outcome.model_version,
-            outcome.prediction_sequence,
-            array("d", [outcome.score, *outcome.decoded_features()]).tobytes(),
-            outcome.asked,
-            None if challengers is None else ChallengerScores.of(challengers),
-        )
-        learned = None if outcome.label is None else value or 0.0
-        return cls(prediction, value, outcome.label_timestamp, learned)

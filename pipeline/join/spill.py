@@ -7,18 +7,16 @@ not kept: a restart makes another one from the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.errors import StateError
 from pipeline.join.digest_index import EMPTY, DigestIndex, Rows
 from pipeline.join.digests import Digester, Digests
 from pipeline.join.spill_columns import Integers, SpillColumns
-from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
 
 BLOCK_ROWS: Final = 2**15
@@ -86,11 +84,6 @@ class SpilledPredictions:
         return self._columns.first
 
     @property
-    def head(self) -> Prediction:
-        """The prediction that is first by timestamp and sequence, of at least one."""
-        return self._read(self._columns.head)
-
-    @property
     def lowest(self) -> tuple[int, int]:
         """The lowest sequence, of at least one, and the `model_version` of that prediction."""
         row = self._columns.lowest
@@ -119,19 +112,9 @@ class SpilledPredictions:
         columns = {"timestamps": timestamps, "sequences": sequences, "versions": versions}
         self._append(digests, texts, columns)
 
-    def known(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return of which of these events the prediction is here, shape (n,), given their digests."""
-        known: NDArray[np.bool_] = self.find(digests) != EMPTY
-        return known
-
     def find(self, digests: Digests) -> Rows:
         """Return the rows of events, given their digests; -1 where there is none."""
         return self._index.find(self._columns.digests, digests)
-
-    def find_all(self, event_ids: Sequence[Id]) -> list[Prediction] | None:
-        """Return the predictions of events, if all of them are here."""
-        rows = self._find(event_ids)
-        return None if (rows == EMPTY).any() else self.read(rows)
 
     def first_rows(self, time: int, most: int) -> Rows:
         """Return the rows of predictions made before a time, by timestamp and sequence, at most so many."""
@@ -155,11 +138,7 @@ class SpilledPredictions:
         """Return the predictions of rows."""
         return list(map(self._read, rows.tolist()))
 
-    def remove(self, event_ids: Sequence[Id]) -> None:
-        """Remove the predictions of events, which are here."""
-        self.remove_rows(self._find(event_ids))
-
-    def remove_rows(self, rows: Rows) -> None:
+    def remove(self, rows: Rows) -> None:
         """Remove the predictions of rows."""
         assert (rows != EMPTY).all(), "a prediction has two outcomes"
         self._remove(rows)
@@ -207,9 +186,6 @@ class SpilledPredictions:
             )
             self._index.insert(added.digests, rows)
             begin = end
-
-    def _find(self, event_ids: Collection[Id]) -> Rows:
-        return self.find(self.digester.digests(event_ids))
 
     def _remove(self, rows: Rows) -> None:
         self._index.remove(self._columns.digests, rows)

@@ -29,7 +29,6 @@ _BLOCK: Final = np.dtype(
         ("head_row", np.int64),  # these rows
         ("low_row", np.int64),
         ("head_timestamp", np.int64),
-        ("head_sequence", np.int64),
         ("low_sequence", np.int64),
     ]
 )
@@ -70,8 +69,8 @@ class SpillColumns:
     ...     ends=np.array([10, 20]),
     ... )
     array([0, 1])
-    >>> columns.first, columns.head, columns.lowest
-    (20, 1, 0)
+    >>> columns.first, columns.lowest
+    (20, 0)
     >>> columns.first_rows(25, most=9), columns.first_rows(31, most=9)
     (array([1]), array([1, 0]))
     >>> columns.remove(np.array([1])), columns.remove(np.array([0]))
@@ -99,12 +98,6 @@ class SpillColumns:
     def dead(self) -> int:
         """Number of rows that have left, and whose room is not free yet."""
         return int(self._blocks["used"].sum()) - len(self)
-
-    @property
-    def head(self) -> int:
-        """The row that is first by timestamp and sequence, of at least one."""
-        blocks = np.flatnonzero(self._blocks["head_timestamp"] == self.first)
-        return int(self._blocks["head_row"][blocks[np.argmin(self._blocks["head_sequence"][blocks])]])
 
     @property
     def lowest(self) -> int:
@@ -231,9 +224,8 @@ class SpillColumns:
             known["low_row"], known["head_row"] = begin + known["low_at"], begin + order[known["head_at"]]
             known["low_sequence"] = self.sequences[known["low_row"]]
             known["head_timestamp"] = self.timestamps[known["head_row"]]
-            known["head_sequence"] = self.sequences[known["head_row"]]
         else:
-            known["low_sequence"] = known["head_timestamp"] = known["head_sequence"] = NEVER
+            known["low_sequence"] = known["head_timestamp"] = NEVER
         self.first = int(self._blocks["head_timestamp"].min())
 
     def _grow(self) -> None:
@@ -245,7 +237,7 @@ class SpillColumns:
         for name in ("digests", "timestamps", "sequences", "versions", "ends", "_live"):
             setattr(self, name, _grown(getattr(self, name), (2 * blocks + 1) * self.rows))
         self._blocks = _grown(self._blocks, 2 * blocks + 1)
-        self._blocks[blocks:] = np.array((0, 0, 0, 0, 0, 0, NEVER, NEVER, NEVER), dtype=_BLOCK)
+        self._blocks[blocks:] = np.array((0, 0, 0, 0, 0, 0, NEVER, NEVER), dtype=_BLOCK)
 
 
 def _grown(column: NDArray, length: int) -> NDArray:  # type: ignore[type-arg]  # of any type

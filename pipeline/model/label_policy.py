@@ -77,6 +77,11 @@ class LabelPolicy:
         self._log_counts = log_counts
         self._key = settings.seed.to_bytes(8, "little")
 
+    @property
+    def needs_scores(self) -> bool:
+        """Whether decisions depend on scores."""
+        return self._settings.policy != "random"
+
     def asks(
         self, event_id: Id, score: float, features: Sequence[float], *, predicted: int, asked: int
     ) -> bool:

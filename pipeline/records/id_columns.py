@@ -37,6 +37,12 @@ class IdColumns(NamedTuple):
         begins = np.concatenate([[0], ends.ravel() + 1])[:-1].reshape(ends.shape)
         return cls(text, begins, ends)
 
+    @classmethod
+    def of_rows(cls, rows: Sequence[tuple[Id, ...]]) -> Self:
+        """Return the texts of the ids of events: the event's and those of its entities, of at least one."""
+        event_ids, *ids = zip(*rows, strict=True)
+        return cls.of(event_ids, ids)
+
     def select(self, rows: Integers) -> IdColumns:
         """Return those of some rows, in the same text."""
         return IdColumns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self, TypeAlias, cast
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
 from pipeline.records.id_columns import IdColumns
-from pipeline.records.inputs import Carried, Interaction, Label, id_columns
+from pipeline.records.inputs import Carried, Interaction, Label, Slate, id_columns
 from pipeline.records.scan import join_texts
 from pipeline.records.texts import Bytes
 
@@ -24,9 +24,13 @@ _COMMA, _BRACKET = b",]"
 _decode_ids = msgspec.json.Decoder(list[int | str]).decode
 
 
+def _no_counts() -> Integers:
+    return np.empty(0, dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class InputColumns:
-    """Messages that can be used, column by column.
+    """Messages that can be used, column by column. Of a slate, each item is a row.
 
     Attributes
     ----------
@@ -38,6 +42,8 @@ class InputColumns:
         The other fields by name, each of shape (n,); empty where there are records instead.
     records
         The records, where not all fields are numbers.
+    item_counts
+        The number of rows of each message, where messages are slates; else empty.
 
     Examples
     --------
@@ -53,6 +59,7 @@ class InputColumns:
     ends: Integers
     numbers: Mapping[str, Floats]
     records: Sequence[Interaction | Label] = ()
+    item_counts: Integers = field(default_factory=_no_counts)
 
     def __len__(self) -> int:
         return len(self.begins[0])
@@ -60,11 +67,23 @@ class InputColumns:
     @classmethod
     def of(cls, records: Sequence[Interaction | Label]) -> Self:
         """Return the columns of records."""
+        counts = _no_counts()
+        if records and isinstance(records[0], Slate):
+            items = [slate.items for slate in cast(Sequence[Slate], records)]
+            counts = np.array([*map(len, items)], dtype=np.int64)
+            records = [item for each in items for item in each]
         ids = IdColumns.of([each.event_id for each in records], id_columns(records, 0))
-        return cls(*ids, {}, records)
+        return cls(*ids, {}, records, counts)
+
+    @property
+    def first_rows(self) -> Integers:
+        """The first row of each message, and behind them the number of rows; shape (messages + 1,)."""
+        if not len(self.item_counts):
+            return np.arange(len(self) + 1)
+        return np.concatenate([[0], np.cumsum(self.item_counts)])
 
     def rows(self, begin: int, end: int) -> InputColumns:
-        """Return some of them, in the same text."""
+        """Return some of the rows, in the same text."""
         return InputColumns(
             self.text,
             self.begins[:, begin:end],
@@ -105,6 +124,7 @@ class InputColumns:
             np.concatenate(ends, axis=1),
             {name: np.concatenate([piece.array(name) for piece in pieces]) for name in names},
             () if names else [record for piece in pieces for record in piece.records],
+            np.concatenate([piece.item_counts for piece in pieces]),
         )
 
     def ids(self, column: int, rows: Integers | slice = slice(None)) -> list[Id]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
-from pipeline.join.records import Answered, Pending
+from pipeline.join.records import Pending
 from pipeline.log.outputs import OutcomeChunk, PredictionChunk
 from pipeline.log.partition_log import PartitionLog
 from pipeline.records.decoding import NO_TIMESTAMP
@@ -123,24 +123,21 @@ class TaskRestorer:
 
     def _remember(self, outcomes: DecodedOutcomes) -> None:
         """Remember the events that are to be known as closed."""
-        join = self.task.join
-        until = join.all_remembered_until(outcomes.timestamps, outcomes.label_timestamps)
+        join, features = self.task.join, self.task.model.features
+        if join.answered is not None or features.item_entities:
+            join.remember_outcomes(
+                [outcomes.record(row) for row in range(len(outcomes))], self.state.stream_time
+            )
+            return
+        until = join.remembered_until(outcomes.timestamps, outcomes.label_timestamps)
         rows = np.flatnonzero(until >= self.state.stream_time)
-        sequences = [outcomes.sequences[row] for row in rows.tolist()]
-        expired = outcomes.label_timestamps[rows] == NO_TIMESTAMP
-        if join.corrections == "off" and not self.task.model.features.item_entities:
-            begins, ends = outcomes.event_begins[rows], outcomes.event_ends[rows]
-            digests = join.digester.digests_in(outcomes.text, begins, ends)
-            join.remember_all(digests, until[rows], sequences, expired)
-            return
-        records = [outcomes.record(row) for row in rows.tolist()]
-        event_ids = [join.identify(each) for each in records]
-        if join.corrections == "off":
-            join.remember_all(join.digests(event_ids), until[rows], sequences, expired)
-            return
-        for event_id, outcome in zip(event_ids, records, strict=True):
-            join.remember(event_id, outcome.timestamp, outcome.label_timestamp, outcome.sequence)
-            join.note_answer(event_id, Answered.of(outcome))
+        begins, ends = outcomes.event_begins[rows], outcomes.event_ends[rows]
+        join.remember(
+            join.digester.digests_in(outcomes.text, begins, ends),
+            until[rows],
+            [outcomes.sequences[row] for row in rows.tolist()],
+            outcomes.label_timestamps[rows] == NO_TIMESTAMP,
+        )
 
     def predictions(self, chunk: PredictionChunk) -> None:
         """Process the next predictions of the log: each waits for its label, unless it has an outcome."""
@@ -165,7 +162,7 @@ class TaskRestorer:
         if number and self.task.join.spilled is not None:
             older = waiting[:number]
             self.task.join.spilled.append(
-                self.task.join.digests(map(self.task.join.identify, older)),
+                self.task.join.digester.digests(map(self.task.join.identify, older)),
                 texts[:number],
                 timestamps=np.array([each.timestamp for each in older], dtype=np.int64),
                 sequences=np.array([each.number for each in older], dtype=np.int64),

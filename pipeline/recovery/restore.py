@@ -145,6 +145,7 @@ def _sharing_settings(settings: Mapping[str, str], config: Config) -> SharingSet
         OutputTypes.of(config.stream),
         config.sharing.align,
         target_from(settings),
+        config.stream.interactions.max_items if config.stream.has_slates else 1,
     )
 
 

@@ -11,22 +11,20 @@ from typing import Final
 
 from pipeline.records.fields import Count, Timestamp
 from pipeline.records.outputs import Share
-from pipeline.task.inbox import INBOX_BYTES, MAX_SHARES_BYTES, BufferedShare, Inbox
+from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES, MAX_SHARES_BYTES, BufferedShare, Inbox
 from pipeline.task.sharing import SharingSettings
 
-OUTCOMES_OF_MESSAGE: Final = 2
-"""Outcomes that one message can close, at most: its own, and one for which there is no room any more."""
-ORDERED_BYTES: Final = (OUTCOMES_OF_MESSAGE + 1) * MAX_SHARES_BYTES
-"""Bytes of shares in order, from which on it is known what the outcomes of a message learn."""
+OUTCOMES_OF_ITEM: Final = 2
+"""Outcomes that one item of a message can make: its own, and one for which there is no room any more."""
 
 
 class AlignedInbox(Inbox):
     """Buffers shares until their window is due, and gives them out by window, partition and offset.
 
     A window is due once stream time has come to the end of the next one. Then all partitions have to have
-    closed it, or at least so many shares have to be there that they fill the next outcomes. Memory is
-    bounded: each partition has its part of `INBOX_BYTES`, and what is in order takes about `ORDERED_BYTES`
-    more.
+    closed it, or at least so many shares have to be there that they fill the outcomes of the next message.
+    Memory is bounded: each partition has its part of `INBOX_BYTES`, and what is in order takes about
+    `MAX_SHARES_BYTES` more for each of these outcomes.
 
     Parameters
     ----------
@@ -60,7 +58,9 @@ class AlignedInbox(Inbox):
         self._queue_bytes = dict.fromkeys(self._others, 0)
         self._full_queues: set[int] = set()
         self._in_order: deque[BufferedShare] = deque()
-        self._bytes_in_order = 0
+        self._outcomes_of_message = OUTCOMES_OF_ITEM * sharing.max_items
+        self._filled = self._bytes_of_last = 0
+        """How many outcomes those in order fill, and the bytes for the one after these."""
         self._timed_out: set[int] = set()
         self._due = self._due_at(stream_time)
         self._settled = False
@@ -73,12 +73,12 @@ class AlignedInbox(Inbox):
     @property
     def ready(self) -> bool:
         """Whether it is known what the outcomes of the next message learn."""
-        return self._settled or self._order() or self._bytes_in_order >= ORDERED_BYTES
+        return self.max_outcomes >= self._outcomes_of_message
 
     @property
-    def settled(self) -> bool:
-        """Whether it is known what all outcomes learn until the next window."""
-        return self._settled or self._order()
+    def max_outcomes(self) -> int:
+        """The number of outcomes until the next window of which it is known what they learn."""
+        return ALL_OUTCOMES if self._settled or self._order() else self._filled
 
     @property
     def next_window(self) -> Timestamp | None:
@@ -138,13 +138,16 @@ class AlignedInbox(Inbox):
         while self._in_order and size < MAX_SHARES_BYTES:
             share, offset, share_size = self._in_order.popleft()
             self.bytes -= share_size
-            self._bytes_in_order -= share_size
             self.taken[share.partition] = offset + 1
             self._windows[share.partition] = next_window_end(share, self._windows[share.partition])
             if share.until > share.since:
                 drained.append(share)
                 size += share_size
                 self.outcomes += share.until - share.since
+        if self._filled:
+            self._filled -= 1
+        else:
+            self._bytes_of_last = 0
         return drained
 
     def _due_at(self, stream_time: int) -> Timestamp:
@@ -152,8 +155,8 @@ class AlignedInbox(Inbox):
         return (stream_time // self._align - 1) * self._align
 
     def _order(self) -> bool:
-        """Put shares that are due in order, as far as they are here; return whether all of them are."""
-        while self._bytes_in_order < ORDERED_BYTES:
+        """Put shares that are due in order, as far as they are needed; return whether all of them are."""
+        while self._filled < self._outcomes_of_message:
             self._timed_out = {number for number in self._timed_out if self._bound(number) <= self._due}
             waited_for = [
                 number for number in self._others if self._queues[number] or number not in self._timed_out
@@ -171,7 +174,10 @@ class AlignedInbox(Inbox):
         """Move a partition's first share behind those in order."""
         buffered = self._queues[partition].popleft()
         self._in_order.append(buffered)
-        self._bytes_in_order += buffered.size
+        if buffered.share.until > buffered.share.since:
+            self._bytes_of_last += buffered.size
+        if self._bytes_of_last >= MAX_SHARES_BYTES:
+            self._filled, self._bytes_of_last = self._filled + 1, 0
         self._queue_bytes[partition] -= buffered.size
         window = self._windows_in_order[partition]
         self._windows_in_order[partition] = next_window_end(buffered.share, window)

@@ -7,22 +7,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, count, repeat
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forks import probability
+from pipeline.join.prediction_rows import UNDECIDED, ModelColumns
 from pipeline.join.records import ChallengerScores
 from pipeline.join.tables import Join
-from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Prediction, Share
 from pipeline.records.slates import STRIDE
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
-from pipeline.task.plan import Correction, DeadLetter, Plan, TrainingExamples
-from pipeline.task.prior_predictions import PriorPredictions
+from pipeline.task.plan import DeadLetter, Plan
+from pipeline.task.plan_run import PlanRun
 from pipeline.task.sharing import Outbox
 
 NO_PREDICTIONS: Final = PredictionColumns()
@@ -85,93 +85,30 @@ def run_plan(
     Batch
         Columns of what happened.
     """
-    split_points = plan.received.keys() | set(plan.policy_split_points() if policy else ())
-    split_points |= plan.correction_split_points()
-    predictions, outcomes = list[PredictionColumns](), list[OutcomeColumns]()
+    if not (plan.event_ids or plan.closed):
+        return Batch(
+            dead_letters=plan.dead_letters,
+            steps=plan.steps,
+            shares=() if outbox is None else outbox.drain(),
+        )
     first_request = counters["asked"]
-    for piece in plan.split(sorted(split_points)):
-        if not (piece.event_ids or piece.closed):
-            continue
-        if piece.late:
-            piece.prior = PriorPredictions.of(piece.late)
-        number = piece.folded - plan.folded
-        shares = plan.received.get(number, []) if piece.closed else []
-        correction = plan.corrections.get(number) if piece.closed else None
-        model.merge_shared(shares)
-        if policy is not None:
-            piece.apply_policy(policy)
-            counters["unasked"] += piece.count_unasked()
-        ran = _run_piece(piece, model, correction)
-        asked = None if policy is None else _ask_for_labels(ran, policy, counters)
-        predictions.append(_prediction_columns(ran, asked, model))
-        outcomes.append(_outcome_columns(ran, asked, shares, model, correction))
-        _store_outputs(ran, asked, join)
-        if outbox is not None:
-            replaces = correction is not None and correction.former is not None and correction.replaces
-            for example in _examples(ran, outbox.example_type):
-                outbox.add(None if replaces else example)
-    batch_predictions = PredictionColumns.concat(predictions) if predictions else NO_PREDICTIONS
+    run = PlanRun(plan, model, policy, counters, replaces=join.replaces)
+    run.finish()
+    predictions = _prediction_columns(run, model)
+    outcomes = _outcome_columns(run, model)
+    _store_outputs(run, join)
+    if outbox is not None:
+        for example in _examples(run, outbox.example_type):
+            outbox.add(example)
     return Batch(
-        batch_predictions,
-        OutcomeColumns.concat(outcomes) if outcomes else NO_OUTCOMES,
+        predictions,
+        outcomes,
         plan.dead_letters,
         plan.steps,
         () if outbox is None else outbox.drain(),
-        _label_requests(first_request, batch_predictions),
+        _label_requests(first_request, predictions),
         plan.prior.spilled,
     )
-
-
-class _Run(NamedTuple):
-    """A piece of a plan, and what the model predicted in it."""
-
-    plan: Plan
-    interactions: InteractionColumns
-    """Those of prior predictions, then those of the plan's own."""
-    examples: TrainingExamples
-    prior: NDArray[np.float64]
-    """Scores and features of prior predictions: see `PriorPredictions.scored`."""
-    outputs: ModelOutputs
-    """Of the plan's own predictions."""
-
-
-def _run_piece(plan: Plan, model: Model, correction: Correction | None) -> _Run:
-    """Run the model over a plan. Each interaction is predicted, or learned, or both.
-
-    A correction is the first outcome of the plan, and no other follows.
-    """
-    interactions, examples = plan.interactions(model.features.entities), plan.training_examples()
-    prior = plan.prior.scored(len(model.features))
-    n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
-    labels = np.zeros(n)
-    labels[rows] = examples.values
-    weights = None
-    if examples.weights is not None:
-        weights = np.ones(n)
-        weights[rows] = examples.weights
-    order, included = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
-    order[~outcome_mask], order[outcome_mask] = np.arange(len(prior), n), n + rows
-    included[outcome_mask] = examples.learned
-    if correction is not None and correction.replaces and correction.former is not None:
-        features, value = prior[rows[0], 1:].tolist(), float(examples.values[0])
-        model.replace_example(correction.prediction, features, correction.former, value)
-        included[outcome_mask] = False
-    values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
-    outputs = model.run(order[included], interactions, prior[:, 1:], labels, values, weights=weights)
-    model.folded += len(rows)
-    return _Run(plan, interactions, examples, prior, outputs)
-
-
-def _ask_for_labels(ran: _Run, policy: LabelPolicy, counters: Counter[str]) -> list[bool]:
-    """Decide for each prediction whether its label is asked for, and count the requests."""
-    plan, outputs, asked = ran.plan, ran.outputs, list[bool]()
-    for sequence, event_id, score, features in zip(
-        count(plan.first), plan.event_ids, outputs.scores, outputs.features.tolist(), strict=False
-    ):
-        wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
-        counters["asked"] += wanted
-        asked.append(wanted)
-    return asked
 
 
 def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestColumns:
@@ -180,58 +117,47 @@ def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestC
     return LabelRequestColumns(first, list(compress(count(), predictions.asked)))
 
 
-def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> PredictionColumns:
-    plan, outputs, begin = ran.plan, ran.outputs, len(ran.prior)
+def _prediction_columns(run: PlanRun, model: Model) -> PredictionColumns:
+    plan, begin = run.plan, run.known
     first = plan.first // (STRIDE if model.features.item_entities else 1)
+    scores = run.scores[begin:].tolist()
     return PredictionColumns(
         first,
         plan.event_ids,
-        tuple(column[begin:] for column in ran.interactions.ids),
-        plan.keys(model.features.key_entity, ran.interactions)[begin:],
+        tuple(column[begin:] for column in run.interactions.ids),
+        plan.keys(model.features.key_entity, run.interactions)[begin:],
         plan.timestamps,
-        outputs.scores,
-        outputs.probabilities,
-        model.target.predictions(outputs.scores),
-        outputs.features,
+        scores,
+        run.probabilities,
+        model.target.predictions(scores),
+        run.features[begin:],
         plan.versions,
-        outputs.challengers,
-        asked,
+        run.challengers,
+        run.asked,
         plan.tables,
         plan.carried,
         np.frombuffer(plan.numbers, dtype=np.int64) % STRIDE,
     )
 
 
-def _outcome_columns(
-    ran: _Run, asked: list[bool] | None, shares: list[Share], model: Model, correction: Correction | None
-) -> OutcomeColumns:
-    """Join predictions with their labels, and compute the losses of those that are learned.
-
-    Parameters
-    ----------
-    ran
-        A piece of a plan and its predictions.
-    asked
-        Whether the labels of these predictions are asked for; None without a policy.
-    shares
-        Shares of other partitions that were learned right before the first outcome.
-    model
-        Computes the losses.
-    correction
-        What the first outcome corrects; None if it does not.
-    """
-    plan, interactions, examples, prior, outputs = ran
+def _outcome_columns(run: PlanRun, model: Model) -> OutcomeColumns:
+    """Join predictions with their labels, and compute the losses of those that are learned."""
+    plan, interactions, examples = run.plan, run.interactions, run.examples
     if not plan.closed:
         return OutcomeColumns(plan.folded)
     rows: list[int] = examples.rows.tolist()
-    scores = np.concatenate([prior[:, 0], outputs.scores])[examples.rows]
+    scores = run.scores[examples.rows]
     losses: list[float | None] = [*model.losses(scores, examples.values)]
     correct: list[bool | None] = [*model.target.correct_many(scores, examples.values)]
-    for number in np.flatnonzero(~examples.learned).tolist():
-        losses[number] = correct[number] = None
+    labels = plan.labels
+    if not run.learned.all():
+        unlearned = np.flatnonzero(~run.learned).tolist()
+        labels = [*labels]
+        for number in unlearned:
+            losses[number] = correct[number] = labels[number] = None
     scores_by_name = [None if each is None else each.by_name() for each in plan.prior.challengers]
     asked_column = [*plan.prior.asked]
-    asked_column += repeat(None, len(outputs.scores)) if asked is None else asked
+    asked_column += repeat(None, len(run.scores) - run.known) if run.asked is None else run.asked
     sequences, positions = _sequences(plan, model)
     return OutcomeColumns(
         plan.folded,
@@ -240,16 +166,16 @@ def _outcome_columns(
         _select(interactions.timestamps, rows),
         scores,
         plan.watch_ratios,
-        plan.labels,
+        labels,
         plan.label_timestamps,
         correct,
         losses,
-        {0: shares} if shares else {},
-        {0: _correction_columns(correction, model)} if correction else {},
-        _select_optional([*scores_by_name, *outputs.challengers], rows),
+        plan.received,
+        {number: _corrected(run, number, model) for number in plan.corrections},
+        _select_optional([*scores_by_name, *run.challengers], rows),
         _select_optional(asked_column, rows),
         plan.weights,
-        _means(ran, model.mean_columns),
+        run.features[examples.rows][:, model.mean_columns],
         positions,
     )
 
@@ -262,72 +188,64 @@ def _sequences(plan: Plan, model: Model) -> tuple[array[int], NDArray[np.int64]]
     return array("q", sequences.tobytes()), positions
 
 
-def _means(ran: _Run, columns: list[int]) -> NDArray[np.float64]:
-    """Return the features in some columns of the outcomes' predictions, shape (n, columns)."""
-    prior, rows = ran.prior, ran.examples.rows
-    known = prior[:, [1 + column for column in columns]]
-    if not len(ran.outputs.scores):
-        return known[rows]
-    means: NDArray[np.float64] = np.concatenate([known, ran.outputs.features[:, columns]])[rows]
-    return means
-
-
-def _correction_columns(correction: Correction, model: Model) -> CorrectedPrediction:
-    """Return the prediction that is corrected, as it was written."""
-    prediction = correction.prediction
-    score, *features = np.frombuffer(prediction.scored).tolist()
-    challengers = prediction.challengers
+def _corrected(run: PlanRun, number: int, model: Model) -> CorrectedPrediction:
+    """Return the prediction of a correction, as it was written."""
+    plan, row = run.plan, int(run.examples.rows[number])
+    prior, own = plan.prior, row - run.known
+    score, features = float(run.scores[row]), run.features[row].tolist()
+    if own < 0:
+        number_, version, asked = prior.numbers[row], prior.versions[row], prior.asked[row]
+        scores = prior.challengers[row]
+        challengers = None if scores is None else scores.by_name()
+    else:
+        number_, version, challengers = plan.number(own), plan.versions[own], run.challengers[own]
+        asked = None if run.asked is None else run.asked[own]
     return CorrectedPrediction(
-        prediction.event_id,
-        prediction.ids,
-        prediction.timestamp,
+        prior.event_ids[row] if own < 0 else plan.event_ids[own],
+        tuple(column[row] for column in run.interactions.ids),
+        run.interactions.timestamps[row],
         score,
         probability(score) if model.learner.settings.loss == "logistic" else None,
         model.target.prediction(score),
         features,
-        prediction.model_version,
-        prediction.sequence,
-        None if challengers is None else challengers.by_name(),
-        prediction.asked,
-        correction.former,
-        "replaced" if correction.replaces else "corrected",
+        version,
+        number_,
+        challengers,
+        asked,
+        run.formers[number],
+        "replaced" if run.replaces else "corrected",
     )
 
 
-def _store_outputs(ran: _Run, asked: list[bool] | None, join: Join) -> None:
-    """Keep what the model predicted for the predictions that wait for their label."""
-    plan, outputs = ran.plan, ran.outputs
-    if not plan.event_ids:
-        return
-    scored = np.column_stack([outputs.scores, outputs.features])
-    own = plan.numbers or np.arange(plan.first, plan.first + len(plan.event_ids))
-    join.store(
-        np.asarray(own, dtype=np.int64),
-        scored,
-        None if asked is None else np.array(asked, dtype=np.int8),
-        outputs.challengers,
-    )
-    names = tuple(outputs.challengers[0] or ())
-    rows = plan.rows_of(np.array([*plan.waiting], dtype=np.int64)).tolist()
-    for prediction, row in zip(plan.waiting.values(), rows, strict=True):
-        prediction.scored = scored[row].tobytes()
-        prediction.asked = None if asked is None else asked[row]
-        if names:
-            prediction.challengers = ChallengerScores.of(outputs.challengers[row] or {}, names)
+def _store_outputs(run: PlanRun, join: Join) -> None:
+    """Keep what the model predicted for predictions that wait or may be corrected, and what was learned."""
+    plan, known = run.plan, run.known
+    if plan.event_ids:
+        challengers: Sequence[ChallengerScores | None] = [None] * len(plan.event_ids)
+        if run.challengers[0]:
+            names = tuple(run.challengers[0])
+            challengers = [ChallengerScores.of(each or {}, names) for each in run.challengers]
+        asked = np.full(len(plan.event_ids), UNDECIDED) if run.asked is None else np.array(run.asked)
+        scored = np.column_stack([run.scores[known:], run.features[known:]])
+        outputs = ModelColumns(scored, asked.astype(np.int8), challengers)
+        own = plan.numbers or np.arange(plan.first, plan.first + len(plan.event_ids))
+        join.store(np.asarray(own, dtype=np.int64), outputs, plan.folded)
+    if join.answered is not None:
+        join.answered.note_learned(plan.folded, np.where(run.learned, run.examples.values, np.nan))
 
 
-def _examples(ran: _Run, make: Any) -> Iterator[Example | None]:
-    """Yield the training example of each outcome; None where nothing is learned."""
-    plan, interactions, examples, prior, outputs = ran
-    features = np.concatenate([prior[:, 1:], outputs.features])
+def _examples(run: PlanRun, make: Any) -> Iterator[Example | None]:
+    """Yield the training example of each outcome; None where nothing is learned, or a label is replaced."""
+    plan, interactions = run.plan, run.interactions
     weights: list[tuple[float, ...]] = [(each,) for each in plan.weights] or [()] * len(plan.labels)
-    columns = zip(examples.rows.tolist(), plan.labels, plan.watch_ratios, weights, strict=True)
-    for row, label, value, weight in columns:
-        if label is None:
+    columns = zip(run.examples.rows.tolist(), plan.labels, plan.watch_ratios, weights, strict=True)
+    for number, (row, label, value, weight) in enumerate(columns):
+        if not run.learned[number] or (run.replaces and run.formers.get(number) is not None):
             yield None
             continue
         ids = [column[row] for column in interactions.ids]
-        yield make(*ids, interactions.timestamps[row], features[row].tolist(), label, value or 0.0, *weight)
+        features = run.features[row].tolist()
+        yield make(*ids, interactions.timestamps[row], features, label, value or 0.0, *weight)
 
 
 def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:

@@ -12,6 +12,8 @@ from pipeline.records.outputs import Share
 MAX_SHARES_BYTES: Final = 250_000
 """Bytes from which on no further share goes into an outcome. With one share more, and itself, the outcome
  stays below a mebibyte: see `pipeline.config.settings.Sharing`."""
+ALL_OUTCOMES: Final = 2**62
+"""More than there are ever."""
 INBOX_BYTES: Final = 4_000_000
 """Bytes of shares that a partition buffers until it has an outcome for them."""
 
@@ -77,9 +79,9 @@ class Inbox:
         return True
 
     @property
-    def settled(self) -> bool:
-        """Whether it is known what all outcomes learn until the next window."""
-        return True
+    def max_outcomes(self) -> int:
+        """The number of outcomes until the next window of which it is known what they learn."""
+        return ALL_OUTCOMES
 
     @property
     def next_window(self) -> Timestamp | None:

@@ -36,9 +36,10 @@ class Merged(NamedTuple):
         """Return the first of them."""
         if count == len(self.kinds):
             return self
-        kinds, rows = self.kinds[:count], self.rows[:count]
-        of_labels = (kinds == Message.LABEL) | ((kinds == Message.REJECTED) & (rows >= self.interactions))
-        labels = int(np.count_nonzero(of_labels))
+        kinds, rows = self.kinds[:count], self.rows[:count].copy()
+        rejected_labels = (kinds == Message.REJECTED) & (rows >= self.interactions)
+        labels = int(np.count_nonzero(rejected_labels | (kinds == Message.LABEL)))
+        rows[rejected_labels] -= self.interactions - (count - labels)
         return Merged(kinds, rows, self.times[:count], count - labels, labels)
 
 

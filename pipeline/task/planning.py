@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from math import isnan
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pipeline.join.digests import Digests
+from pipeline.features.feature_set import FeatureSet
 from pipeline.join.event_rows import NO_ROW
 from pipeline.join.loop import (
     NONE,
@@ -21,23 +21,26 @@ from pipeline.join.loop import (
     ActionLog,
     Message,
 )
+from pipeline.join.prediction_rows import UNDECIDED, PredictionRows
 from pipeline.join.records import EarlyLabel
-from pipeline.join.tables import UNDECIDED, Due, Join
+from pipeline.join.tables import Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.input_columns import InputColumns
-from pipeline.records.inputs import Label
 from pipeline.records.names import Fault
+from pipeline.records.slates import item_number
 from pipeline.task.merging import Integers, Merged
-from pipeline.task.plan import DeadLetter, Plan
+from pipeline.task.plan import Correction, DeadLetter, Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.slice import Slice, id_columns_of
+from pipeline.task.slice import Slice
+from pipeline.task.state import ITEMS
+from pipeline.task.table_changes import TableChanges
 
 MAX_MESSAGES: Final = 4096
 """Most messages that are joined together."""
-_OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED)
+_OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED, Action.CORRECTED)
 _REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
 _COUNTERS: Final = {
     Action.PREDICTED: "predictions",
@@ -46,6 +49,7 @@ _COUNTERS: Final = {
     Action.DUPLICATE_INTERACTION: "duplicate_interactions",
     Action.DUPLICATE_LABEL: "duplicate_labels",
     Action.EARLY: "early",
+    Action.CORRECTED: "corrected",
 }
 """What is counted of each action; dead letters are counted by their fault."""
 
@@ -54,11 +58,15 @@ class Progress(NamedTuple):
     """How far a task has come, and what is planned of its batch."""
 
     predicted: int
-    """Predictions planned."""
+    """Predictions planned: the sequence of the next one."""
     folded: int
     """Outcomes planned."""
     first: int
-    """The first prediction of the batch, the model's output for which is not known yet."""
+    """The number of the first prediction of the batch, for which the model's output is not known yet."""
+    outcome: int
+    """The first outcome of the batch, for which it is not known yet whether it is learned."""
+    max_outcomes: int
+    """Outcomes of which it is known what other partitions share right before them."""
     stream_time: int
     """In milliseconds."""
     missing_label: bool | float | None
@@ -103,7 +111,7 @@ def join_queued(  # noqa: PLR0917 - what is read, and what is known
         Most messages, predictions that expire and labels that are orphans because time passes.
     """
     taken = Slice(interactions, labels, merged, join, progress.stream_time, model.features.entities)
-    return _Consequences(taken, progress, model).of(taken.run(max_steps))
+    return _Consequences(taken, progress, model).of(taken.run(max_steps, progress.max_outcomes))
 
 
 def pass_time(join: Join, model: Model, progress: Progress, time: int, max_steps: int) -> JoinedMessages:
@@ -131,36 +139,41 @@ class _Consequences:
         if crowded_out := happened[Action.EVICTED]:
             counts.update(expired=crowded_out, crowded_out=crowded_out)
         counts.update(interactions=merged.interactions, labels=merged.labels)
+        if self.slice.of_slates and (items := happened[Action.PREDICTED]):
+            slates = int(
+                np.count_nonzero(np.isin(log.sources[log.of(Action.PREDICTED)], self.slice.first_rows))
+            )
+            counts.update({ITEMS: items, "predictions": slates - items})
         closing = log.of(*_OUTCOMES)
         sources, targets = log.sources[closing], log.targets[closing]
-        plan, opened = self._plan(log, closing, sources, targets)
+        plan, opened, own = self._plan(log, closing, sources, targets)
         if any(happened[kind] for kind in _REFUSED):
             plan.dead_letters = self._dead_letters(log, counts)
-        self._change_tables(log, plan, opened, sources, targets)
+        changes = TableChanges(self.slice, log, plan, own, sources, targets)
+        changes.apply(opened, len(self.model.features))
         return JoinedMessages(plan, merged, counts, log.stream_time)
 
     def _plan(
         self, log: ActionLog, closing: Integers, sources: Integers, targets: Integers
-    ) -> tuple[Plan, Integers]:
-        """Return the plan, and the interactions that were predicted.
+    ) -> tuple[Plan, Integers, Integers]:
+        """Return the plan, the rows that were predicted, and the number of each row's prediction.
 
         Parameters
         ----------
         log
             The actions.
         closing, sources, targets
-            The places of those that close a prediction, with their labels and predictions.
+            The places of those that make an outcome, with their labels and predictions.
         """
         progress, model, n = self.progress, self.model, self.slice.n
         predicted = log.of(Action.PREDICTED)
         opened = log.sources[predicted]
         interactions = self.slice.interactions if len(opened) == n else self.slice.interactions.select(opened)
-        own = np.full(n, NONE)
-        own[opened] = np.arange(len(opened))
+        own = self._own_numbers(opened)
         timestamps = self.slice.interaction_times[opened]
         ratios: list[Any] = [*self.slice.labels.field("watch_ratio")] if self.slice.m else []
         ratios += [each.label.watch_ratio for each in self.slice.early_labels]
-        numbers = np.concatenate([progress.predicted + own, self.slice.entries.numbers])[targets]
+        numbers = self._numbers(own, targets)
         times = [
             *self.slice.label_times.tolist(),
             *(each.label.timestamp for each in self.slice.early_labels),
@@ -173,7 +186,7 @@ class _Consequences:
                 [*known, *(each.label.weight for each in self.slice.early_labels)], sources, 1.0
             )
         plan = Plan(
-            first=progress.predicted,
+            first=progress.first,
             folded=progress.folded,
             event_ids=interactions.ids(0),
             ids=_entity_ids(interactions, model.features.entities),
@@ -189,35 +202,102 @@ class _Consequences:
             steps=log.steps,
         )
         plan.closed = array("q", numbers.tobytes())
-        return plan, opened
+        if self.slice.of_slates:
+            plan.numbers = array("q", own[opened].tobytes())
+        corrected = np.flatnonzero(log.kinds[closing] == Action.CORRECTED)
+        if len(corrected):
+            plan.corrections = self._corrections(corrected, targets)
+        return plan, opened, own
+
+    def _own_numbers(self, opened: Integers) -> Integers:
+        """Return the number of each row's prediction, of those that are predicted; shape (n,)."""
+        own = np.full(self.slice.n, NONE)
+        counts = self.slice.interactions.item_counts
+        if not len(counts):
+            own[opened] = self.progress.predicted + np.arange(len(opened))
+            return own
+        positions = (np.arange(self.slice.n) - np.repeat(self.slice.first_rows[:-1], counts))[opened]
+        sequences = self.progress.predicted - 1 + np.cumsum(positions == 0)
+        own[opened] = item_number(sequences, positions)
+        return own
+
+    def _numbers(self, own: Integers, targets: Integers) -> Integers:
+        """Return the numbers of the predictions that get outcomes."""
+        waiting, closed = np.concatenate([own, self.slice.entries.numbers]), self.slice.of_closed(targets)
+        if not closed.any():
+            return waiting[targets]
+        answered = self.slice.join.answered
+        assert answered is not None
+        numbers = np.empty(len(targets), dtype=np.int64)
+        numbers[~closed] = waiting[targets[~closed]]
+        numbers[closed] = answered.integers("predictions")[self.slice.closed_rows_of(targets[closed])]
+        return numbers
+
+    def _corrections(self, corrected: Integers, targets: Integers) -> dict[int, Correction]:
+        """Return what is corrected by which outcomes, given their places and the predictions of all."""
+        answered, progress = self.slice.join.answered, self.progress
+        assert answered is not None
+        corrections, last = dict[int, Correction](), dict[int, int]()
+        events = np.flatnonzero(np.isin(targets, targets[corrected]))
+        by_label = np.isin(events, corrected)
+        for place, target, corrects in zip(
+            events.tolist(), targets[events].tolist(), by_label.tolist(), strict=True
+        ):
+            if corrects and target in last:
+                corrections[place] = Correction(None, progress.folded + last[target])
+            elif corrects:
+                [row] = self.slice.closed_rows_of(np.array([target])).tolist()
+                outcome, former = int(answered.numbers[row]) // 2, float(answered["learned"][row])
+                if outcome >= progress.outcome:
+                    corrections[place] = Correction(None, outcome)
+                else:
+                    corrections[place] = Correction(None if isnan(former) else former, NONE)
+            last[target] = place
+        return corrections
 
     def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> PriorPredictions:
         """Return those of the predictions with outcomes that were made before the batch, in their order."""
         before = np.flatnonzero((targets >= self.slice.n) & (numbers < self.progress.first))
+        closed = self.slice.of_closed(targets[before])
         entries, labels = targets[before] - self.slice.n, sources[before]
-        rows = self.slice.entries.rows[entries]
+        rows = np.full(len(before), NO_ROW)
+        rows[~closed] = self.slice.entries.rows[entries[~closed]]
         inside, labelled = rows != NO_ROW, (labels >= 0) & (labels < self.slice.m)
         parts = [
             np.flatnonzero(inside & labelled),
             np.flatnonzero(inside & ~labelled),
-            np.flatnonzero(~inside),
+            np.flatnonzero(~inside & ~closed),
+            np.flatnonzero(closed),
         ]
-        of_labels, unlabelled, spilled = parts
-        ids = [
-            self.slice.labels.ids(column, labels[of_labels])
-            for column in range(len(self.slice.labels.begins))
-        ]
-        prior = _prior_in_memory(rows[of_labels], ids, self.slice.join)
+        of_labels, unlabelled, spilled, answered = parts
+        pending, window = self.slice.join.pending, self.slice.join.window
+        prior = _prior_in_memory(
+            pending,
+            rows[of_labels],
+            self._label_ids(labels[of_labels]),
+            *_waiting(pending, rows[of_labels], window),
+        )
         if len(unlabelled):
-            found = self.slice.join.ids_of(rows[unlabelled])
-            prior.extend(
-                _prior_in_memory(rows[unlabelled], [*map(list, zip(*found, strict=True))], self.slice.join)
-            )
+            found = pending.ids_of(rows[unlabelled])
+            ids = [*map(list, zip(*found, strict=True))]
+            others = rows[unlabelled]
+            prior.extend(_prior_in_memory(pending, others, ids, *_waiting(pending, others, window)))
         if len(spilled):
             prior.extend(PriorPredictions.of(map(self.slice.read_spilled, entries[spilled].tolist())))
-        if len(unlabelled) or len(spilled):
+        if len(answered):
+            table = self.slice.join.answered
+            assert table is not None
+            others = self.slice.closed_rows_of(targets[before[answered]])
+            made = table.integers("predictions")[others], table.integers("timestamps")[others]
+            prior.extend(_prior_in_memory(table, others, self._label_ids(labels[answered]), *made))
+        if len(unlabelled) or len(spilled) or len(answered):
             return prior.take(np.argsort(np.concatenate(parts)).tolist())
         return prior
+
+    def _label_ids(self, labels: Integers) -> list[list[Id]]:
+        """Return the ids that labels name: those of events, and those of each entity."""
+        columns = range(len(self.slice.labels.begins))
+        return [self.slice.labels.ids(column, labels) for column in columns]
 
     def _dead_letters(self, log: ActionLog, counts: Counter[str]) -> list[DeadLetter]:
         """Return the messages that could not be used, and count them by their fault."""
@@ -232,7 +312,7 @@ class _Consequences:
                 assert isinstance(rejected, RejectedRecord)
                 source = queue.source_at(at)
             else:
-                rejected = reason_of(kind, self.model.features.entity_names)
+                rejected = reason_of(kind, self.model.features)
                 source = self._early_label(row).source if row >= self.slice.m else self._label_source(row)
             counts[rejected.fault] += 1
             found.append(DeadLetter(source, rejected.fault, rejected.reason))
@@ -244,116 +324,16 @@ class _Consequences:
     def _early_label(self, source: int) -> EarlyLabel:
         return self.slice.early_labels[source - self.slice.m]
 
-    def _change_tables(
-        self, log: ActionLog, plan: Plan, opened: Integers, sources: Integers, targets: Integers
-    ) -> None:
-        """Let the tables follow: what waits, what is closed, and which labels are early."""
-        join, n = self.slice.join, self.slice.n
-        closed = self._closed_events(sources, targets, plan.folded, log.stream_time)
-        entries = targets[targets >= n] - n
-        rows = self.slice.entries.rows[entries]
-        join.drop_rows(rows[rows != NO_ROW])
-        if join.spilled and (rows == NO_ROW).any():
-            join.spilled.remove_rows(self.slice.entries.spilled[entries[rows == NO_ROW]])
-        left = np.ones(n, dtype=np.bool_)
-        left[targets[targets < n]] = False
-        waits = np.flatnonzero(left[opened])
-        rows, ids = opened[waits], id_columns_of(self.slice.interactions)
-        whole = len(rows) == n
-        join.open_rows(
-            self.slice.digests[0] if whole else self.slice.digests[0][rows],
-            plan.first + waits,
-            np.array(plan.timestamps, dtype=np.int64)[waits],
-            np.array(plan.versions, dtype=np.int64)[waits],
-            ids if whole else ids.select(rows),
-        )
-        join.forget(log.stream_time)
-        join.closed.append(*closed)
-        if len(join.closed) > join.max_closed:
-            join.forget(log.stream_time)
-        came = log.sources[log.of(Action.EARLY)]
-        if len(came) or len(self.slice.early_rows):
-            self._change_early_labels(log, came)
 
-    def _change_early_labels(self, log: ActionLog, came: Integers) -> None:
-        """Let the labels that wait follow, given those that came."""
-        table, m = self.slice.join.early_labels, self.slice.m
-        gone = log.sources[log.of(Action.LABELLED, Action.MISMATCHED, Action.ORPHAN)]
-        if (old := gone[gone >= m] - m).size:
-            table.remove(self.slice.early_rows[old])
-        if len(came := came[~np.isin(came, gone)]):
-            table.add(self.slice.digests[1][came], [self._new_early_label(row) for row in came.tolist()])
-
-    def _closed_events(
-        self, sources: Integers, targets: Integers, first: int, stream_time: int
-    ) -> tuple[Digests, Integers, Integers]:
-        """Return digest, number and last moment of the closed events that are still to be remembered."""
-        join, by_label = self.slice.join, sources != NONE
-        numbers = 2 * np.arange(first, first + len(targets)) + ~by_label
-        by_label &= sources < self.slice.m  # the label of an event has its digest
-        if by_label.all():
-            digests, closed_at = self.slice.digests[1][sources], self.slice.label_times[sources]
-        else:
-            digests, closed_at = np.empty((len(targets), 2), np.uint64), np.empty(len(targets), np.int64)
-            labels, others = sources[by_label], np.flatnonzero(~by_label)
-            digests[by_label], closed_at[by_label] = (
-                self.slice.digests[1][labels],
-                self.slice.label_times[labels],
-            )
-            digests[others], closed_at[others] = self._closed_otherwise(sources[others], targets[others])
-        until = closed_at + join.window
-        kept = until >= stream_time
-        if kept.all():
-            return digests, numbers, until
-        return digests[kept], numbers[kept], until[kept]
-
-    def _closed_otherwise(self, sources: Integers, targets: Integers) -> tuple[Digests, Integers]:
-        """Return digest and moment of events that are closed as they expire, or by a label that waited."""
-        n, own = self.slice.n, targets < self.slice.n
-        digests, closed_at = np.empty((len(targets), 2), np.uint64), np.empty(len(targets), np.int64)
-        digests[own], closed_at[own] = (
-            self.slice.digests[0][targets[own]],
-            self.slice.interaction_times[targets[own]],
-        )
-        closed_at[own] += self.slice.join.window
-        entries = targets[~own] - n
-        rows, spilled, numbers, waiting = self.slice.entries
-        due = Due(waiting.deadlines[entries], numbers[entries], rows[entries], spilled[entries])
-        digests[~own], closed_at[~own] = self.slice.join.digests_of(due), due.deadlines
-        labelled = np.flatnonzero(sources != NONE)
-        early = [
-            self.slice.early_labels[source - self.slice.m].label.timestamp
-            for source in sources[labelled].tolist()
-        ]
-        closed_at[labelled] = early
-        return digests, closed_at
-
-    def _new_early_label(self, row: int) -> EarlyLabel:
-        place = int(self.slice.places[1][row])
-        label = self.slice.queues[1].record_at(place)
-        assert isinstance(label, Label)
-        return EarlyLabel(label, self.slice.queues[1].source_at(place))
-
-
-def reason_of(kind: Action, entities: Sequence[str], *, of_item: bool = False) -> RejectedRecord:
-    """Return why a label cannot be used.
-
-    Parameters
-    ----------
-    kind
-        What happened to it.
-    entities
-        The names of the stream's entities.
-    of_item
-        Whether labels are of items of slates.
-    """
+def reason_of(kind: Action, features: FeatureSet) -> RejectedRecord:
+    """Return why a label cannot be used, given what happened to it."""
     if kind is Action.LATE:
         return RejectedRecord(Fault.LATE, "the label came after its prediction had expired")
     if kind is Action.MISMATCHED:
-        names = " or ".join(entities)
+        names = " or ".join(features.entity_names)
         return RejectedRecord(Fault.MISMATCHED, f"{names} differ from those of the interaction")
     assert kind is Action.ORPHAN
-    about = "event_id and item" if of_item else "event_id"
+    about = "event_id and item" if features.item_entities else "event_id"
     return RejectedRecord(Fault.ORPHAN, f"no interaction with this {about} came while the label waited")
 
 
@@ -368,21 +348,28 @@ def _entity_ids(columns: InputColumns, entities: int) -> tuple[list[Id], ...]:
     return tuple(columns.ids(1 + entity) if len(columns) else [] for entity in range(entities))
 
 
-def _prior_in_memory(rows: Integers, ids: list[list[Id]], join: Join) -> PriorPredictions:
-    """Return predictions of rows, given the ids of their events and of each entity."""
+def _prior_in_memory(
+    table: PredictionRows, rows: Integers, ids: list[list[Id]], numbers: Integers, timestamps: Integers
+) -> PriorPredictions:
+    """Return predictions of rows, given the ids of their events and of each entity, numbers and times."""
     if not len(rows):
         return PriorPredictions()
-    pending = join.pending
-    numbers, asked = pending.numbers[rows], pending["asked"][rows].tolist()
+    outputs = table.outputs(rows)
     return PriorPredictions(
         array("q", numbers.tobytes()),
         ids[0],
         tuple(ids[1:]),
-        (pending.deadlines[rows] - join.window).tolist(),
-        bytearray(join.scored.of(rows).tobytes()),
-        [None if each == UNDECIDED else bool(each) for each in asked],
-        join.challengers_of(numbers),
+        timestamps.tolist(),
+        table.integers("versions")[rows].tolist(),
+        bytearray(outputs.scored.tobytes()),
+        [None if each == UNDECIDED else bool(each) for each in outputs.asked.tolist()],
+        [*outputs.challengers],
     )
+
+
+def _waiting(pending: PredictionRows, rows: Integers, window: int) -> tuple[Integers, Integers]:
+    """Return the numbers and the times of predictions that wait."""
+    return pending.numbers[rows], pending.deadlines[rows] - window
 
 
 _NO_QUEUE: Final = RecordQueue(Position(0), 0)

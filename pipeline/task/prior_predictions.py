@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Self
 
 import numpy as np
@@ -34,6 +33,8 @@ class PriorPredictions:
     ids: tuple[list[Id], ...] = ()
     """The ids, one column for each entity; none as long as there is no prediction."""
     timestamps: list[int] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    """How many outcomes there were before each prediction."""
     outputs: bytearray = field(default_factory=bytearray)
     """Score, then features, float64, one prediction's after another's."""
     asked: list[bool | None] = field(default_factory=list)
@@ -59,6 +60,7 @@ class PriorPredictions:
         self.event_ids.append(prediction.event_id)
         self.ids = columns_joined(self.ids, tuple([each] for each in prediction.ids))
         self.timestamps.append(prediction.timestamp)
+        self.versions.append(prediction.model_version)
         self.outputs += prediction.scored
         self.asked.append(prediction.asked)
         self.challengers.append(prediction.challengers)
@@ -71,6 +73,7 @@ class PriorPredictions:
         self.event_ids += later.event_ids
         self.ids = columns_joined(self.ids, later.ids)
         self.timestamps += later.timestamps
+        self.versions += later.versions
         self.outputs += later.outputs
         self.asked += later.asked
         self.challengers += later.challengers
@@ -84,24 +87,12 @@ class PriorPredictions:
             [*map(self.event_ids.__getitem__, rows)],
             tuple([*map(column.__getitem__, rows)] for column in self.ids),
             [*map(self.timestamps.__getitem__, rows)],
+            [*map(self.versions.__getitem__, rows)],
             bytearray(outputs[rows].tobytes()),
             [*map(self.asked.__getitem__, rows)],
             [*map(self.challengers.__getitem__, rows)],
             self.spilled,
         )
-
-    def objects(self) -> list[Pending]:
-        """Return each prediction as an object."""
-        size = len(self.outputs) // max(1, len(self))
-        outputs = [bytes(self.outputs[size * row : size * (row + 1)]) for row in range(len(self))]
-        ids = zip(*self.ids, strict=True) if self.ids else repeat((), len(self))
-        columns = zip(self.event_ids, ids, self.timestamps, self.numbers, strict=True)
-        return [
-            Pending(event_id, ids, timestamp, 0, number, scored, asked, challengers)
-            for (event_id, ids, timestamp, number), scored, asked, challengers in zip(
-                columns, outputs, self.asked, self.challengers, strict=True
-            )
-        ]
 
     def scored(self, features: int) -> NDArray[np.float64]:
         """Return score and features of each prediction, shape (n, 1 + features)."""

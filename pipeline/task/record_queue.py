@@ -15,7 +15,7 @@ from pipeline.records.column_decoder import DecodedColumns, no_record
 from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord
 from pipeline.records.fields import WrittenCount
 from pipeline.records.input_columns import InputColumns
-from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage
+from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage, Slate
 from pipeline.records.names import Fault
 
 AnyInput: TypeAlias = Interaction | Label
@@ -165,6 +165,11 @@ class RecordQueue:
                 pieces.append(piece if usable.all() else piece.select(np.flatnonzero(usable)))
             done, begin = done + rows, 0
         return InputColumns.concat(pieces) if pieces else InputColumns.of([])
+
+    def item_counts(self, count: int) -> list[int]:
+        """Return the numbers of items of those of the next messages that are slates."""
+        records = self._records[self._head_index : self._head_index + count]
+        return [len(each.items) for each in records if isinstance(each, Slate)]
 
     def times(self, count: int) -> NDArray[np.int64]:
         """Return the merge times of the next messages."""

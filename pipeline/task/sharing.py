@@ -43,6 +43,8 @@ class SharingSettings(NamedTuple):
     """Milliseconds of event time in a window; None where shares are learned as they come."""
     target: Target = TARGET
     """The rules that make signals of watch ratios."""
+    max_items: int = 1
+    """Items of an interaction, at most."""
 
 
 class Outbox:

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
 from pipeline.join.loop import (
     NONE,
@@ -22,6 +21,7 @@ from pipeline.join.loop import (
 from pipeline.join.records import Pending
 from pipeline.join.symbols import number_events
 from pipeline.join.tables import Join
+from pipeline.records.fields import Id
 from pipeline.records.id_columns import IdColumns
 from pipeline.records.input_columns import InputColumns
 from pipeline.task.merging import Integers, Merged
@@ -61,11 +61,17 @@ class Slice:
     Attributes
     ----------
     n, m
-        How many interactions and labels can be used.
+        How many rows there are of interactions, and of labels, that can be used.
     places
-        Their places among the messages of their queues.
+        The places of the messages among those of their queues.
+    first_rows
+        The first row of each interaction, and behind them `n`; shape (interactions + 1,).
     digests
         The digests of their events, shapes (n, 2) and (m, 2).
+    closed_rows
+        The row of each symbol's closed event, `NO_ROW` without one.
+    listed_closed
+        The rows of closed events that may have to be forgotten for want of room.
     entries
         The predictions that the join loop knows; with `early_rows` and `early_labels`, once it has run.
     """
@@ -86,44 +92,61 @@ class Slice:
         self.labels = labels.columns(merged.labels)
         self.n, self.m = len(self.interactions), len(self.labels)
         self.rows, self.places = _usable(merged)
-        self.digests = _digests(self.interactions, join), _digests(self.labels, join)
+        self.interaction_ids, self.label_ids = id_columns_of(self.interactions), id_columns_of(self.labels)
+        self.digests = join.digests_of(self.interaction_ids), join.digests_of(self.label_ids)
         self.symbols = number_events(*self.digests)
-        self.label_ids = id_columns_of(self.labels)
-        self.interaction_times = interactions.times(merged.interactions)[self.places[0]]
+        self.first_rows = self.interactions.first_rows
+        times = interactions.times(merged.interactions)[self.places[0]]
+        counts = self.interactions.item_counts
+        self.interaction_times = np.repeat(times, counts) if len(counts) else times
         self.label_times = labels.times(merged.labels)[self.places[1]]
 
-    def run(self, max_steps: int) -> ActionLog:
+    def run(self, max_steps: int, max_outcomes: int) -> ActionLog:
         """Look up what the tables know, and run the join loop. Nothing changes in the tables."""
         join, stream_time = self.join, self.stream_time
         times = np.ascontiguousarray(self.merged.times)
         latest = max(stream_time, int(times.max())) if len(times) else stream_time
         entries, pending_of = self._pending(latest, max_steps)
         early_rows, early, early_of = self._early(latest)
-        closed, closed_until, closed_expired = self._closed(latest, len(entries.rows))
+        self.closed_rows = join.closed.find(self.symbols.digests)
+        closed, closed_until, closed_at = self._closed(latest, len(entries.rows))
         self.entries, self.early_rows = entries, early_rows
         self.early_labels = [join.early_labels.at(row) for row in early_rows.tolist()]
         self.spilled = dict[int, Pending]()
+        closed_values, same_closed = self._answers()
         known = Known(
             pending_of,
             early_of,
             closed_until,
-            closed_expired,
+            closed_at,
+            closed_values,
+            same_closed,
             self._same_pending(pending_of),
             self._same_early(early_of),
         )
+        early_values = np.array([each.label.watch_ratio for each in self.early_labels], dtype=np.float64)
         sizes = np.array(self.queues[1].sizes(self.merged.labels), dtype=np.int64)[self.places[1]]
         messages = Messages(
             self.merged.kinds,
             self.rows,
             times,
+            self.first_rows,
             self.symbols.interactions,
             self.symbols.labels,
             sizes,
-            id_columns_of(self.interactions),
+            self.labels.array("watch_ratio") if self.m else np.empty(0),
+            self.interaction_ids,
             self.label_ids,
         )
         limits = Limits(
-            join.window, join.early, join.max_pending, join.early_bytes, join.max_closed, max_steps
+            join.window,
+            join.early,
+            join.max_pending,
+            join.early_bytes,
+            join.max_closed,
+            join.answered is not None,
+            max_steps,
+            max_outcomes,
         )
         return join_messages(
             messages,
@@ -131,6 +154,7 @@ class Slice:
             entries.waiting,
             early,
             join.early_labels.sizes(early_rows),
+            early_values,
             closed,
             limits,
             stream_time,
@@ -187,23 +211,47 @@ class Slice:
         symbols = np.append(of_symbols, np.full(len(others), NONE))
         return rows, Waiting(table.rows.deadlines[rows], symbols, places, True, table.bytes), early_of
 
-    def _closed(self, latest: int, entries: int) -> tuple[Waiting, Integers, NDArray[np.bool_]]:
-        """Return the closed events that may be forgotten for want of room, and what each symbol is."""
-        join, digests = self.join, self.symbols.digests
+    def _closed(self, latest: int, entries: int) -> tuple[Waiting, Integers, Integers]:
+        """Return the closed events that may be forgotten for want of room.
+
+        For each symbol, until when the event is remembered, and when its label was known.
+        """
+        join, found = self.join, self.closed_rows
         table = join.closed
-        found = table.find(digests)
         here = np.flatnonzero(found != NO_ROW)
-        until, expired = np.full(len(digests), NONE), np.zeros(len(digests), dtype=np.bool_)
+        until, closed_at = np.full((2, len(found)), NONE)
         if len(here):
             until[here] = table.deadlines[found[here]]
-            expired[here] = table.numbers[found[here]] % 2 == 1
+            closed_at[here] = np.where(table.numbers[found[here]] % 2, NONE, until[here] - join.window)
+        self.listed_closed = _NO_INTEGERS
         excess = len(table) + self.n + entries - join.max_closed
         if excess <= 0:
-            return _NOTHING._replace(size=len(table)), until, expired
-        rows = table.first_rows(latest, excess)
+            return _NOTHING._replace(size=len(table)), until, closed_at
+        if join.answered is not None:
+            excess += self.m  # those that are corrected are due later
+        self.listed_closed = rows = table.first_rows(latest, excess)
         symbols, places = np.full(len(rows), NONE), _place(found[here], rows)
         symbols[places != NONE] = here[places[places != NONE]]
-        return Waiting(table.deadlines[rows], symbols, np.arange(len(rows)), True, len(table)), until, expired
+        return (
+            Waiting(table.deadlines[rows], symbols, np.arange(len(rows)), True, len(table)),
+            until,
+            closed_at,
+        )
+
+    def _answers(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the value of each symbol's last label, and whether each label names the event's entities."""
+        values, same = np.full(len(self.closed_rows), np.nan), np.zeros(self.m, dtype=np.bool_)
+        answered = self.join.answered
+        if answered is None:
+            return values, same
+        here = np.flatnonzero(self.closed_rows != NO_ROW)
+        values[here] = answered["values"][self.closed_rows[here]]
+        rows = self.closed_rows[self.symbols.labels]
+        of_labels = np.flatnonzero(rows != NO_ROW)
+        if len(of_labels):
+            found = self.join.digester.digests_of_rows(self.label_ids.select(of_labels))
+            same[of_labels] = (answered["id_digests"][rows[of_labels]] == found).all(axis=1)
+        return values, same
 
     def _same_pending(self, pending_of: Integers) -> NDArray[np.bool_]:
         """Return of each label whether it names the entities of the prediction that waits for it."""
@@ -214,7 +262,7 @@ class Slice:
             return same
         rows = self.entries.rows[places[of_labels]]
         inside = rows != NO_ROW
-        same[of_labels[inside]] = self.join.same_ids(rows[inside], self.label_ids, of_labels[inside])
+        same[of_labels[inside]] = self.join.pending.same_ids(rows[inside], self.label_ids, of_labels[inside])
         for label in of_labels[~inside].tolist():
             ids = tuple(self.labels.ids(column, np.array([label]))[0] for column in range(1, self.columns))
             same[label] = self.read_spilled(int(places[label])).ids == ids
@@ -229,6 +277,42 @@ class Slice:
             ids = tuple(self.interactions.ids(column, one)[0] for column in range(1, self.columns))
             same[row] = self.early_labels[places[row]].label.ids == ids
         return same
+
+    @property
+    def of_slates(self) -> bool:
+        """Whether interactions are slates, of which there is one."""
+        return len(self.interactions.item_counts) > 0
+
+    def of_closed(self, targets: Integers) -> NDArray[np.bool_]:
+        """Return which predictions of actions were closed before these messages."""
+        closed: NDArray[np.bool_] = targets >= self.n + len(self.entries.rows)
+        return closed
+
+    def closed_rows_of(self, targets: Integers) -> Integers:
+        """Return the rows of predictions that were closed before."""
+        return self.closed_rows[targets - self.n - len(self.entries.rows)]
+
+    def versions_of(self, entries: Integers) -> Integers:
+        """Return how many outcomes there were before predictions that wait."""
+        rows, pending = self.entries.rows[entries], self.join.pending
+        versions = np.empty(len(entries), dtype=np.int64)
+        inside = rows != NO_ROW
+        versions[inside] = pending.integers("versions")[rows[inside]]
+        versions[~inside] = [self.read_spilled(entry).model_version for entry in entries[~inside].tolist()]
+        return versions
+
+    def ids_of_waiting(self, entries: Integers) -> list[tuple[Id, ...]]:
+        """Return the ids of the events of predictions that wait, and those of each entity."""
+        rows = self.entries.rows[entries]
+        inside = iter(self.join.pending.ids_of(rows[rows != NO_ROW]))
+        found = list[tuple[Id, ...]]()
+        for entry, row in zip(entries.tolist(), rows.tolist(), strict=True):
+            if row != NO_ROW:
+                found.append(tuple(next(inside)))
+            else:
+                spilled = self.read_spilled(entry)
+                found.append((spilled.event_id, *spilled.ids))
+        return found
 
     def read_spilled(self, entry: int) -> Pending:
         """Return a prediction that is spilled, which is read once."""
@@ -260,11 +344,6 @@ def _place(rows: Integers, wanted: Integers) -> Integers:
         found = rows[order[at]] == wanted
         places[found] = order[at[found]]
     return places
-
-
-def _digests(columns: InputColumns, join: Join) -> Digests:
-    """Return the digests of the events."""
-    return join.digester.digests_in(columns.text, columns.begins[0], columns.ends[0])
 
 
 def id_columns_of(columns: InputColumns) -> IdColumns:

@@ -8,34 +8,31 @@ merged and joined first, and then the model runs all of them at once, with the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.settings import Join as JoinSettings
-from pipeline.join.loop import Action
-from pipeline.join.records import Answered, EarlyLabel, Pending
+from pipeline.join.loop import Message
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.tables import Join
 from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
-from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder, RejectedRecord
-from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
-from pipeline.records.slates import STRIDE, item_number
+from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
+from pipeline.records.inputs import Label
+from pipeline.records.slates import STRIDE
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.inbox import Inbox
 from pipeline.task.live_tables import LiveTable, LiveTables
-from pipeline.task.merging import merge_queued
-from pipeline.task.plan import Correction, DeadLetter, Plan
-from pipeline.task.planning import MAX_MESSAGES, JoinedMessages, Progress, join_queued, pass_time, reason_of
+from pipeline.task.merging import Merged, merge_queued
+from pipeline.task.plan import DeadLetter, Plan
+from pipeline.task.planning import MAX_MESSAGES, JoinedMessages, Progress, join_queued, pass_time
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import (
-    ITEMS,
     Libraries,
     OffsetIndex,
     SavedLabel,
@@ -126,28 +123,19 @@ class Task:
         stream time.
         """
         plan = self._begin_batch()
-        while plan.steps < limit and (queue := self._next_queue()) is not None and self.inbox.ready:
+        while plan.steps < limit and self.inbox.ready and (queue := self._next_queue()) is not None:
             if isinstance(queue, LiveTable):
                 self._apply(queue)
-                continue
-            time = queue.time
-            assert time is not None
-            if self._takes_columns:
-                self._join_messages(time, limit - plan.steps)
             else:
-                moved = time <= self.stream_time or self._advance_stream_time(time, limit)
-                if moved and self.inbox.ready:  # another window may be due by now
-                    self._process(queue)
-                    plan.steps += 1
+                assert queue.time is not None
+                self._join_messages(queue.time, limit - plan.steps)
         return self._finish_batch()
 
     def punctuate(self, now: int, limit: int) -> Batch:
         """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
         self._begin_batch()
-        if now > self.stream_time and self._takes_columns:
+        if now > self.stream_time:
             self._take(pass_time(self.join, self.model, self._progress, now, limit))
-        elif now > self.stream_time:
-            self._advance_stream_time(now, limit)
         return self._finish_batch()
 
     def rewind(self) -> None:
@@ -157,7 +145,7 @@ class Task:
         self.tables.rewind()
 
     def _begin_batch(self) -> Plan:
-        self._plan = Plan(first=self.predicted * self._stride, folded=self.model.folded)
+        self._plan = Plan(self.predicted * self._stride, self.model.folded)
         return self._plan
 
     def _finish_batch(self) -> Batch:
@@ -214,6 +202,8 @@ class Task:
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
         merged = merge_queued(self.interactions, self.labels, min(MAX_MESSAGES, max_steps), end)
+        if self._stride > 1:
+            merged = merged.first(_fitting(merged, self.interactions, max_steps))
         if not len(merged.kinds):  # another window begins before the next message
             self._take(pass_time(self.join, self.model, self._progress, time, max_steps))
             return
@@ -232,217 +222,37 @@ class Task:
         """Append what was joined."""
         plan = found.plan
         self.counters.update(found.counts)
-        self.predicted += len(plan.event_ids)
+        self.predicted += found.counts["predictions"]
         for number in range(len(plan.closed)):
-            if not self._receive(plan, number):
+            if not (shares := self.inbox.drain()):
                 break
+            plan.received[number] = shares
         self._plan.extend(plan)
-        self._move_stream_time(found.stream_time)
-
-    @property
-    def _takes_columns(self) -> bool:
-        """Whether messages are joined together, and not one by one."""
-        return self.inbox.settled and self.join.corrections == "off" and not self.model.features.item_entities
+        self.stream_time = found.stream_time
+        self.inbox.move(found.stream_time)
+        if self.outbox is not None:
+            self.outbox.move(found.stream_time, self._plan.outcomes)
 
     @property
     def _progress(self) -> Progress:
         plan = self._plan
-        return Progress(self.predicted, plan.outcomes, plan.first, self.stream_time, self._missing_label)
+        return Progress(
+            self.predicted,
+            plan.outcomes,
+            plan.first,
+            plan.folded,
+            self.inbox.max_outcomes,
+            self.stream_time,
+            self._missing_label,
+        )
 
     def _apply(self, table: LiveTable) -> None:
         """Apply the next record of a table."""
         fault = self.tables.apply(table)
         self._plan.steps += 1
         if fault is not None and table.reports:
-            self._reject(table.queue.source(), fault)
-
-    def _process(self, queue: RecordQueue) -> None:
-        record = queue.pop()
-        self.counters["interactions" if queue is self.interactions else "labels"] += 1
-        if isinstance(record, RejectedRecord):
-            self._reject(queue.source(), record)
-        elif isinstance(record, Slate):
-            self._predict_slate(record)
-        elif isinstance(record, Interaction):
-            self._predict(record)
-        else:
-            self._match(record)
-
-    def _advance_stream_time(self, time: int, limit: int) -> bool:
-        """Close what is overdue at a later time, within the limit; return whether all of it is closed.
-
-        Otherwise stream time stays as it is, so that a restart from the state record finds the rest again.
-        """
-        if not self.join.nothing_due(time):
-            plan = self._plan
-            expired = islice(self.join.expired(time), limit - plan.steps)
-            while self.inbox.ready and (prediction := next(expired, None)) is not None:
-                self._expire(plan.own(prediction), time)
-                plan.steps += 1
-            if not self.inbox.ready:
-                return False
-            for early in islice(self.join.orphans(time), limit - plan.steps):
-                self._reject_orphan(early)
-                plan.steps += 1
-            if plan.steps >= limit:
-                return False
-            self.join.forget(time)
-        self._move_stream_time(time)
-        return True
-
-    def _move_stream_time(self, time: int) -> None:
-        self.stream_time = time
-        self.inbox.move(time)
-        if self.outbox is not None:
-            self.outbox.move(time, self._plan.outcomes)
-
-    def _receive(self, plan: Plan, number: int) -> bool:
-        """Let an outcome of a plan learn the shares that are next; return whether there are any."""
-        if shares := self.inbox.drain():
-            plan.received[number] = shares
-        return bool(shares)
-
-    def _expire(self, prediction: Pending, time: int) -> None:
-        if self.join.deadline(prediction) >= time:
-            self.counters["crowded_out"] += 1
-        self._close(prediction, None)
-
-    def _reject_orphan(self, early: EarlyLabel) -> None:
-        features = self.model.features
-        rejected = reason_of(Action.ORPHAN, features.entity_names, of_item=bool(features.item_entities))
-        self._reject(early.source, rejected)
-
-    def _predict(self, interaction: Interaction) -> None:
-        event_id, join = interaction.event_id, self.join
-        if join.knows_any([event_id]):
-            self.counters["duplicate_interactions"] += 1
-            return
-        times = np.array([interaction.timestamp])
-        values = self.model.features.event.values([interaction], times)
-        versions = None
-        if self.tables:
-            values, versions = self.tables.values(values, [interaction.ids]), self.tables.versions
-        [prediction] = self._plan.predict([interaction], values, versions)
-        self.predicted += 1
-        self.counters["predictions"] += 1
-        join.open(prediction)
-        early = join.pop_early(event_id)
-        if early is not None:
-            self._join(early.label, prediction, early.source)
-        if join.over_capacity():
-            for oldest in islice(join.expired(NO_TIMESTAMP), 1):
-                self._expire(self._plan.own(oldest), NO_TIMESTAMP)
-
-    def _predict_slate(self, slate: Slate) -> None:
-        """Predict all items of a slate by one model, and only then join the labels that came before it."""
-        join, items = self.join, slate.items
-        if join.knows_any([*map(join.identify, items)]):
-            self.counters["duplicate_interactions"] += 1
-            return
-        values = self.model.features.event.values(items, np.array([item.timestamp for item in items]))
-        versions = None
-        if self.tables:
-            values, versions = self.tables.values(values, [item.ids for item in items]), self.tables.versions
-        numbers = range(item_number(self.predicted, 0), item_number(self.predicted, len(items)))
-        predictions = self._plan.predict(items, values, versions, numbers)
-        self.predicted += 1
-        self.counters["predictions"] += 1
-        self.counters[ITEMS] += len(items)
-        self._plan.steps += len(items) - 1  # a batch has so many rows
-        join.open_all(predictions)
-        for prediction in predictions:
-            early = join.pop_early(join.identify(prediction))
-            if early is not None:
-                self._join(early.label, prediction, early.source)
-        while join.over_capacity():
-            for oldest in islice(join.expired(NO_TIMESTAMP), 1):
-                self._expire(self._plan.own(oldest), NO_TIMESTAMP)
-
-    def _match(self, label: Label) -> None:
-        event_id, join = self.join.identify(label), self.join
-        prediction = join.find(event_id)
-        if prediction is not None:
-            self._join(label, self._plan.own(prediction), None)
-        elif (number := join.closed_number(event_id)) is not None:
-            answered = join.answered(number)
-            if answered is not None:
-                self._correct(label, answered)
-            elif number % 2:
-                self._reject(self.labels.source(), reason_of(Action.LATE, ()))
-            else:
-                self.counters["duplicate_labels"] += 1
-        elif event_id in join.early_labels:
-            self.counters["duplicate_labels"] += 1
-        else:
-            self.counters["early"] += 1
-            join.add_early(EarlyLabel(label, self.labels.source()))
-            for oldest in join.orphans(self.stream_time):
-                self._reject_orphan(oldest)
-
-    def _correct(self, label: Label, answered: Answered) -> None:
-        """Append the outcome of a later label of an event, unless it says nothing new."""
-        prediction, known_at = answered.prediction, answered.label_timestamp
-        if label.ids != prediction.ids:
-            self._reject_mismatched(self.labels.source())
-            return
-        stale = known_at is not None and label.timestamp < known_at
-        if stale or label.watch_ratio == answered.value:
-            self.counters["duplicate_labels"] += 1
-            return
-        self.counters["corrected"] += 1
-        correction = Correction(prediction, answered.learned, self.join.corrections == "replace")
-        learned = self.model.target.label(label.watch_ratio)
-        self._append_outcome(prediction, learned, label.watch_ratio, label.timestamp, correction=correction)
-
-    def _join(self, label: Label, prediction: Pending, source: RawMessage | None) -> None:
-        if label.ids != prediction.ids:
-            self._reject_mismatched(source or self.labels.source())
-            return
-        self._close(prediction, label)
-
-    def _reject_mismatched(self, source: RawMessage) -> None:
-        self._reject(source, reason_of(Action.MISMATCHED, self.model.features.entity_names))
-
-    def _close(self, prediction: Pending, label: Label | None) -> None:
-        """Append the outcome of a prediction."""
-        if label is None:
-            ratio, known_at = None, None
-            learned: bool | float | None = self._missing_label
-            self.counters["expired"] += 1
-            weight = 1.0
-        else:
-            ratio, known_at, weight = label.watch_ratio, label.timestamp, label.weight
-            learned = self.model.target.label(ratio)
-            self.counters["labelled"] += 1
-        self._append_outcome(prediction, learned, ratio, known_at, weight=weight)
-
-    def _append_outcome(
-        self,
-        prediction: Pending,
-        learned: bool | float | None,
-        ratio: float | None,
-        known_at: int | None,
-        *,
-        weight: float = 1.0,
-        correction: Correction | None = None,
-    ) -> None:
-        join, sequence = self.join, self._plan.outcomes
-        self._receive(self._plan, len(self._plan.closed))
-        own = weight if self.model.weighted else None
-        self._plan.close(prediction, learned, ratio, known_at, correction=correction, weight=own)
-        if correction is None:
-            join.close(prediction, known_at, sequence)
-        else:
-            join.remember(prediction.event_id, prediction.timestamp, known_at, sequence)
-        if join.corrections != "off":
-            value = None if learned is None else ratio or 0.0
-            join.note_answer(prediction.event_id, Answered(prediction, ratio, known_at, value))
-        if not join.nothing_due(self.stream_time):
-            join.forget(self.stream_time)
-
-    def _reject(self, source: RawMessage, rejected: RejectedRecord) -> None:
-        self.counters[rejected.fault] += 1
-        self._plan.dead_letters.append(DeadLetter(source, rejected.fault, rejected.reason))
+            self.counters[fault.fault] += 1
+            self._plan.dead_letters.append(DeadLetter(table.queue.source(), fault.fault, fault.reason))
 
     def state(self, settings: dict[str, str]) -> State:
         """Return the state record of this moment, with the offsets known so far."""
@@ -523,8 +333,7 @@ class Task:
         if sharing is not None:
             since = state.outcomes if state.published is None else state.published
             task.outbox = Outbox(state.partition, sharing, since, state.stream_time)
-        for saved in state.waiting:
-            task.join.add_early(saved.restore(labels))
+        task.join.wait_for_interactions([saved.restore(labels) for saved in state.waiting])
         return task
 
     def snapshot_written(self, reference: SnapshotReference) -> None:
@@ -546,6 +355,13 @@ class Task:
         if outcome_offset is not None:
             self.outcome_offsets.add(batch.outcomes.first, outcome_offset)
             self.outcome_offsets.forget(outcome)
+
+
+def _fitting(merged: Merged, interactions: RecordQueue, max_steps: int) -> int:
+    """Return how many merged messages have so many items and labels, at least one."""
+    steps = np.ones(len(merged.kinds), dtype=np.int64)
+    steps[merged.kinds == Message.INTERACTION] = interactions.item_counts(merged.interactions)
+    return max(1, int(np.searchsorted(np.cumsum(steps), max_steps, side="right")))
 
 
 def _inbox(partition: int, sharing: SharingSettings | None, state: State | None = None) -> Inbox:

@@ -179,14 +179,14 @@ class RecordEncoder:
         )
 
     def ids(self, numbers: NDArray[np.int64]) -> list[list[Id]]:
-        """Return the ids of waiting predictions: see `pipeline.join.tables.WrittenIds`."""
+        """Return the ids of waiting predictions, as `WrittenIds` of the join says."""
         records = map(self._types.predictions.decode, self._waiting.read(numbers).values())
         return [[record.event_id, *record.ids] for record in records]
 
     def same_ids(
         self, numbers: NDArray[np.int64], ids: IdColumns, rows: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Return which waiting predictions have these ids: see `pipeline.join.tables.WrittenIds`."""
+        """Return which waiting predictions have these ids, as `WrittenIds` of the join says."""
         return ids.begin_records(rows, self._names, *self._waiting.begins(numbers))
 
     def take(self, sequences: NDArray[np.int64]) -> list[bytes]:

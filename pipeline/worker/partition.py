@@ -159,7 +159,7 @@ class Partition:
             self.records_left = step
             return False
         self._restoration, self.records_left = None, 0
-        step.join.read_ids_from(self.encoder)
+        step.join.pending.read_ids_from(self.encoder)
         self._run(step)
         return True
 
@@ -205,7 +205,7 @@ class Partition:
         self.throttle.note(len(commit.batch.dead_letters))
         if commit.snapshot:
             self._snapshot_time = time.monotonic()
-        commit.task.join.read_ids_from(self.encoder)
+        commit.task.join.pending.read_ids_from(self.encoder)
         commit.task.join.spill(self.encoder.take)
 
     def end_commit(self, commit: PartitionCommit, position: CommittedPosition) -> None:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.join.identity import identify_by
+from pipeline.join.identity import Identity, identify_by
 from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import decode_value
 from pipeline.records.encoding import encode
-from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import ERROR_HEADERS, JOIN_FAULTS, MESSAGE_FAULTS, TABLE_FAULTS, Fault
 from pipeline.records.schemas import NOT_REGISTERED
@@ -46,7 +45,7 @@ class DeadLetters:
     def __init__(self, audit_input: AuditInput, result: AuditResult) -> None:
         self.faults: Counter[str] = Counter()
         """Number of dead letters by fault."""
-        self.unjoined_events: set[Id] = set()
+        self.unjoined_events: set[Identity] = set()
         """Events whose label waited for its interaction in vain, or met another interaction; of slates, as
         `pipeline.join.identity` has them."""
         self._topic = audit_input.topics.dead_letters

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline.features.event_features import EventFeatures
 from pipeline.features.feature_set import FeatureSet
-from pipeline.join.identity import Identify, identify_by
+from pipeline.join.identity import Identify, Identity, identify_by
 from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
@@ -45,9 +45,9 @@ class OutputIndex:
     """
 
     def __init__(self) -> None:
-        self._open: dict[Id, list[tuple[MatchKey, int]]] = {}
+        self._open: dict[Identity, list[tuple[MatchKey, int]]] = {}
 
-    def add(self, event_id: Id, key: MatchKey, offset: int) -> None:
+    def add(self, event_id: Identity, key: MatchKey, offset: int) -> None:
         """Add an output.
 
         Parameters
@@ -61,7 +61,7 @@ class OutputIndex:
         """
         self._open.setdefault(event_id, []).append((key, offset))
 
-    def match(self, event_id: Id, *keys: MatchKey) -> bool:
+    def match(self, event_id: Identity, *keys: MatchKey) -> bool:
         """Match an input message with its outputs, at most once per output; return whether all were there."""
         outputs = self._open.get(event_id, [])
         found = [next((each for each in outputs if each[0] == key), None) for key in keys]
@@ -71,11 +71,11 @@ class OutputIndex:
             outputs.remove(cast(tuple[MatchKey, int], each))
         return True
 
-    def has_event(self, event_id: Id) -> bool:
+    def has_event(self, event_id: Identity) -> bool:
         """Return whether any output is about this event."""
         return event_id in self._open
 
-    def unmatched(self) -> Iterator[tuple[Id, int]]:
+    def unmatched(self) -> Iterator[tuple[Identity, int]]:
         """Yield event and offset of each output whose input message was not found."""
         for event_id, outputs in self._open.items():
             for _, offset in outputs:

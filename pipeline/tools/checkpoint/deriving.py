@@ -173,7 +173,7 @@ def _libraries(last: State | None) -> Libraries | UnsetType:
 def _counters(
     outputs: OutputSummary, inputs: InputSummary, waiting: int, last: State | None, *, tables: bool
 ) -> dict[str, int]:
-    names = counters(corrections=outputs.join.corrections != "off", tables=tables)
+    names = counters(corrections=outputs.join.answered is not None, tables=tables)
     counted = counters() + outputs.counters + inputs.counters
     counted["predictions"] = outputs.predictions
     for name in UNRECORDED:

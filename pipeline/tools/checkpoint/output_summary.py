@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.model.model import Model
+from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.restoration import INDEX_INTERVAL
@@ -137,9 +140,10 @@ class OutputSummary:
                 "kafka.prefix"
             )
         self.pending.pop(outcome.prediction_sequence, None)  # that of a correction has its outcome already
-        times = (outcome.timestamp, outcome.label_timestamp)
-        self.join.remember(outcome.event_id, *times, outcome.sequence)
-        self.remembered_until[outcome.event_id] = self.join.remembered_until(*times)
+        self.join.remember_outcomes([outcome], stream_time=NO_TIMESTAMP)
+        label_timestamp = NO_TIMESTAMP if outcome.label_timestamp is None else outcome.label_timestamp
+        until = self.join.remembered_until(np.array([outcome.timestamp]), np.array([label_timestamp]))
+        self.remembered_until[outcome.event_id] = int(until[0])
         self.latest = max(self.latest, outcome.label_timestamp or -1)
         self.counters[CORRECTED if outcome.corrects else outcome.status] += 1
         self.counters["unasked"] += outcome.asked is False and outcome.status == "labelled"

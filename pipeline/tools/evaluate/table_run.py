@@ -142,7 +142,7 @@ def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[T
             if batch.empty:
                 return
             yield TableBatch(encoder.encode(batch), batch.dead_letters, task.counters)
-            task.join.read_ids_from(encoder)
+            task.join.pending.read_ids_from(encoder)
             task.join.spill(encoder.take)
 
 

@@ -16,7 +16,7 @@ from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, Tim
 from pipeline.config.target_settings import BinarySettings, RegressionSettings
 from pipeline.features.live_tables import TableFeatures, TableRecord, tables_of
 from pipeline.features.targets import target_of
-from pipeline.join.identity import Identify, identify_by
+from pipeline.join.identity import Identify, Identity, identify_by
 from pipeline.records.decoding import NO_TIMESTAMP, InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
@@ -338,7 +338,7 @@ def _items(record: Interaction | Label | RejectedRecord) -> Sequence[Interaction
 
 def _repeated(interactions: Iterable[Interaction], identify: Identify) -> Iterator[str]:
     """Yield a remark if an event id stands for different events."""
-    known: dict[Id, tuple[Id, ...]] = {}
+    known: dict[Identity, tuple[Id, ...]] = {}
     for record in interactions:
         event, ids = identify(record), record.ids
         if known.setdefault(event, ids) != ids:
@@ -351,7 +351,7 @@ def _repeated(interactions: Iterable[Interaction], identify: Identify) -> Iterat
 
 
 def _joins(
-    labels: Sequence[Label], events: Mapping[Id, Interaction], joined: int, identify: Identify
+    labels: Sequence[Label], events: Mapping[Identity, Interaction], joined: int, identify: Identify
 ) -> Iterator[str]:
     """Yield a remark if labels do not find their events, or are of other ids."""
     if labels and events and not joined:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.join.digest_index import EMPTY, Rows
 from pipeline.join.spill import SpilledPredictions
 from pipeline.records.encoding import encode
 from pipeline.records.fields import FEATURES_LENGTH, Id
@@ -32,12 +35,28 @@ def append(spilled: SpilledPredictions, predictions: list[Prediction]) -> None:
     )
 
 
+def rows_of(spilled: SpilledPredictions, event_ids: Sequence[Id]) -> Rows:
+    """Return the rows of events."""
+    return spilled.find(spilled.digester.digests(event_ids))
+
+
+def first_of(spilled: SpilledPredictions) -> Prediction:
+    """Return the prediction that is first by time and sequence."""
+    [first] = spilled.read(spilled.first_rows(2**62, 1))
+    return first
+
+
+def remove(spilled: SpilledPredictions, event_ids: Sequence[Id]) -> None:
+    """Remove the predictions of events."""
+    spilled.remove(rows_of(spilled, event_ids))
+
+
 def assert_holds(spilled: SpilledPredictions, held: dict[Id, Prediction]) -> None:
     assert len(spilled) == len(held)
-    assert spilled.find_all(list(held)) == list(held.values())
+    assert spilled.read(rows_of(spilled, list(held))) == list(held.values())
     if held:
-        assert spilled.head == min(held.values(), key=lambda each: (each.timestamp, each.sequence))
-        assert spilled.first == spilled.head.timestamp
+        assert first_of(spilled) == min(held.values(), key=lambda each: (each.timestamp, each.sequence))
+        assert spilled.first == first_of(spilled).timestamp
         lowest = min(held.values(), key=lambda each: each.sequence)
         assert spilled.lowest == (lowest.sequence, lowest.model_version)
 
@@ -75,13 +94,13 @@ def test_it_holds_what_a_dictionary_would(drawn: list[object]) -> None:
             if isinstance(action, list):
                 ids = list({list(held)[number % len(held)] for number in action})
             elif action == "head":
-                ids = [spilled.head.event_id]
+                ids = [first_of(spilled).event_id]
             else:
                 ids = [each.event_id for each in held.values() if each.sequence == spilled.lowest[0]]
-            spilled.remove(ids)
+            remove(spilled, ids)
             for event_id in ids:
                 del held[event_id]
-            assert not spilled.known(spilled.digester.digests(ids)).any()
+            assert (rows_of(spilled, ids) == EMPTY).all()
         assert_holds(spilled, held)
         spilled.compact()
         assert_holds(spilled, held)
@@ -89,13 +108,11 @@ def test_it_holds_what_a_dictionary_would(drawn: list[object]) -> None:
 
 def test_an_event_that_is_not_here_is_not_found() -> None:
     spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, bytes(16))
-    assert spilled.find_all(["a"]) is None
-    assert spilled.find_all([]) == []
+    assert rows_of(spilled, ["a"]).tolist() == [EMPTY]
     append(spilled, [prediction(0, 0, "a")])
-    assert spilled.find_all(["a", "b"]) is None
-    assert spilled.known(spilled.digester.digests(["b", "a"])).tolist() == [False, True]
+    assert rows_of(spilled, ["b", "a"]).tolist() == [EMPTY, 0]
     with pytest.raises(AssertionError, match="two outcomes"):
-        spilled.remove(["b"])
+        remove(spilled, ["b"])
 
 
 def test_what_is_moved_together_stays_in_order() -> None:
@@ -103,11 +120,11 @@ def test_what_is_moved_together_stays_in_order() -> None:
     spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, bytes(16), rows=BLOCK)
     append(spilled, [prediction(number, 10 * number, str(number)) for number in range(16)])
     left = ["0", "1", "4"]
-    spilled.remove([str(number) for number in range(16) if str(number) not in left])
+    remove(spilled, [str(number) for number in range(16) if str(number) not in left])
     spilled.compact()
     for event_id in left:
-        assert spilled.lowest[0] == spilled.head.sequence == int(event_id)
-        spilled.remove([event_id])
+        assert spilled.lowest[0] == first_of(spilled).sequence == int(event_id)
+        remove(spilled, [event_id])
 
 
 def test_the_place_of_closed_predictions_is_used_again() -> None:
@@ -118,15 +135,15 @@ def test_the_place_of_closed_predictions_is_used_again() -> None:
     for begin in range(0, 30_000, 50):
         append(spilled, [prediction(number, number, str(number)) for number in range(begin, begin + 50)])
         closed = range(begin - 1_000, begin - 950) if begin >= 1_000 else range(0)
-        spilled.remove([str(number) for number in closed if number % 10])
+        remove(spilled, [str(number) for number in closed if number % 10])
         longest = range(begin - 10_000, begin - 9_950) if begin >= 10_000 else range(0)
-        spilled.remove([str(number) for number in longest if not number % 10])
+        remove(spilled, [str(number) for number in longest if not number % 10])
         spilled.compact()
         waiting = max(waiting, len(spilled))
     assert waiting < 2_000
     assert store.largest <= 2.5 * waiting / 100 * 100_000
     used = int(spilled._columns._blocks["used"].sum())
     assert used <= 2 * len(spilled) + 2 * 100
-    spilled.remove([str(number) for number in range(29_000, 30_000)])
-    spilled.remove([str(number) for number in range(20_000, 29_000, 10)])
+    remove(spilled, [str(number) for number in range(29_000, 30_000)])
+    remove(spilled, [str(number) for number in range(20_000, 29_000, 10)])
     assert len(spilled) == len(store.data) == 0

@@ -14,7 +14,7 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import EntityCounts, Share
 from pipeline.task.aligned_inbox import AlignedInbox
-from pipeline.task.inbox import INBOX_BYTES, MAX_SHARES_BYTES
+from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES, MAX_SHARES_BYTES
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, worker_steps
@@ -171,14 +171,14 @@ def inbox(partitions: int = 3, stream_time: int = 0) -> AlignedInbox:
 
 def test_a_window_waits_for_those_that_are_behind_until_they_time_out() -> None:
     mine = inbox()
-    assert mine.settled
+    assert mine.max_outcomes == ALL_OUTCOMES
     mine.move(2 * ALIGN)
     assert mine.missing == [1, 2]
     mine.offer(share(1, 0, ALIGN, closed_until=ALIGN), 0, 100)
     assert mine.missing == [2]
     assert not mine.ready
     mine.time_out([2])
-    assert mine.settled
+    assert mine.max_outcomes == ALL_OUTCOMES
     assert [each.partition for each in mine.drain()] == [1]
     mine.move(3 * ALIGN)
     assert mine.missing == [1]
@@ -205,7 +205,7 @@ def test_a_window_that_is_larger_than_the_buffer_passes() -> None:
     shares[1].append(share(1, waiting, ALIGN, ALIGN))
     mine.move(2 * ALIGN)
     learned, most = [], 0
-    while not mine.settled or mine.bytes:
+    while mine.max_outcomes < ALL_OUTCOMES or mine.bytes:
         for number, theirs in shares.items():
             while (offset := mine.next_offset(number)) is not None and offset < len(theirs):
                 mine.offer(theirs[offset], offset, SIZE)

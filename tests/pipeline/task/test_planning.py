@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.features.feature_set import FeatureSet
+from pipeline.join.records import Pending
+from pipeline.join.tables import Join
 from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import WatchLabel
 from pipeline.task import task as module
 from pipeline.task.task import Task
 from tests.support.builders import (
+    CHALLENGERS,
+    WEIGHTED,
     Inputs,
     Message,
     Written,
@@ -26,13 +33,16 @@ from tests.support.builders import (
     label,
     new_model,
     new_task,
+    with_weights,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples
 from tests.support.join_tables import closed_of, pending_of
+from tests.support.plain import Plain
+from tests.support.slates import SLATES, slates
 from tests.support.streams import policies, streams, tight
 
-PLAIN = 0
+Build: TypeAlias = Callable[[], Model]
 
 
 def run(
@@ -43,14 +53,11 @@ def run(
     policy: LabelPolicy | None = None,
     *,
     stream: Stream = KUAIREC,
+    build: Build = new_model,
 ) -> tuple[Task, Written]:
-    """All of the inputs in pieces, so many messages at once; one by one for `PLAIN`."""
-    with (
-        patch.object(Task, "_takes_columns", at_once != PLAIN),
-        patch.object(module, "MAX_MESSAGES", at_once),
-    ):
-        model = new_model(weighted=stream.labels.weighted)
-        task, batches = new_task(join, model=model, policy=policy), []
+    """All of the inputs in pieces, so many messages at once."""
+    with patch.object(module, "MAX_MESSAGES", at_once):
+        task, batches = new_task(join, model=build(), policy=policy), []
         delivery = Delivery(task, given_inputs)
         for step in (*pieces, REST):
             delivery.deliver(step)
@@ -58,30 +65,96 @@ def run(
     return task, Written.of(batches, stream)
 
 
-def assert_no_difference(
+def assert_as_plain(
     given_inputs: Inputs,
     pieces: list[Step],
     join: JoinSettings,
     policy: LabelPolicy | None = None,
     *,
     stream: Stream = KUAIREC,
+    build: Build = new_model,
+    sizes: Sequence[int] = (1, 5, 64, 4096),
 ) -> None:
-    plain, expected = run(given_inputs, pieces, join, PLAIN, policy, stream=stream)
-    for at_once in (1, 5, 64, 4096):
-        task, written = run(given_inputs, pieces, join, at_once, policy, stream=stream)
-        assert written == expected
+    """All comes to what it comes to one by one, whatever is taken at once."""
+    plain = Plain(given_inputs, join, build(), policy, stream=stream)
+    states = set()
+    for at_once in sizes:
+        task, written = run(given_inputs, pieces, join, at_once, policy, stream=stream, build=build)
+        assert written == plain.written
         assert pack(task.model) == pack(plain.model)
-        assert encode(task.state({})) == encode(plain.state({}))
-        assert closed_of(task.join) == closed_of(plain.join)
-        assert pending_of(task.join) == pending_of(plain.join)
+        assert +task.counters == +plain.counters
+        assert task.stream_time == plain.stream_time
+        assert pending_of(task.join) == [Pending.of(each.record) for each in plain.pending]
+        assert closed_of(task.join) == remembered(plain, task.join)
+        states.add(encode(task.state({})))
+    assert len(states) == 1
+
+
+def remembered(plain: Plain, join: Join) -> list[tuple[int, int, bytes]]:
+    """Return number, deadline and digest of the closed events, in their order."""
+    return [
+        (
+            2 * each.outcome + (each.label is None),
+            each.until,
+            join.digester.digests([join.identify(each.record)]).tobytes(),
+        )
+        for each in sorted(plain.closed, key=lambda each: each.outcome)
+    ]
+
+
+crowded = st.builds(
+    join_settings,
+    window=st.sampled_from(["0ms", "100ms", "100ms", "400ms"]),
+    early_bytes=st.sampled_from([0, 250, 700_000, 700_000]),
+    max_pending=st.sampled_from([1, 3, 6, 500_000]),
+    max_closed=st.sampled_from([1, 3, 8, 1_000_000]),
+    corrections=st.sampled_from(["off", "off", "add", "replace"]),
+)
+"""Settings of which many leave little room."""
+
+
+@examples(200)
+@given(
+    given_inputs=streams(),
+    pieces=st.lists(steps, max_size=10),
+    join=crowded,
+    policy=policies,
+    challengers=st.booleans(),
+)
+def test_whatever_comes(
+    given_inputs: Inputs,
+    pieces: list[Step],
+    join: JoinSettings,
+    policy: LabelPolicy | None,
+    challengers: bool,
+) -> None:
+    others = CHALLENGERS if challengers else {}
+    assert_as_plain(given_inputs, pieces, join, policy, build=lambda: new_model(challengers=others))
 
 
 @examples(100)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=tight, policy=policies)
-def test_whatever_comes(
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=crowded, policy=policies)
+def test_whatever_weighs(
     given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None
 ) -> None:
-    assert_no_difference(given_inputs, pieces, join, policy)
+    weighted = with_weights(given_inputs)
+    assert_as_plain(weighted, pieces, join, policy, stream=WEIGHTED, build=lambda: new_model(weighted=True))
+
+
+@examples(100)
+@given(given_inputs=slates(), pieces=st.lists(steps, max_size=10), join=crowded, challengers=st.booleans())
+def test_whatever_is_shown_together(
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, challengers: bool
+) -> None:
+    join = join.model_copy(update={"max_pending": max(5, join.max_pending)})
+    features, others = FeatureSet.of(SLATES), CHALLENGERS if challengers else {}
+    assert_as_plain(
+        given_inputs,
+        pieces,
+        join,
+        stream=SLATES,
+        build=lambda: new_model(features=features, challengers=others),
+    )
 
 
 events = st.lists(
@@ -120,21 +193,9 @@ def mostly_regular(drawn: list[tuple[int, int, int | None, int]]) -> Inputs:
 def test_a_stream_in_which_little_is_odd(
     drawn: list[tuple[int, int, int | None, int]], pieces: list[Step], join: JoinSettings
 ) -> None:
-    assert_no_difference(mostly_regular(drawn), pieces, join)
+    assert_as_plain(mostly_regular(drawn), pieces, join)
 
 
-@pytest.fixture
-def none_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse to take a message, or a prediction that expires, by itself."""
-
-    def alone(*_: object) -> None:
-        raise AssertionError("a message was taken by itself")
-
-    monkeypatch.setattr(Task, "_process", alone)
-    monkeypatch.setattr(Task, "_expire", alone)
-
-
-@pytest.mark.usefixtures("none_alone")
 def test_a_regular_stream_is_joined_together() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
     labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000)]
@@ -143,7 +204,6 @@ def test_a_regular_stream_is_joined_together() -> None:
     assert task.counters["labelled"] == task.counters["predictions"] == 3_000
 
 
-@pytest.mark.usefixtures("none_alone")
 def test_predictions_that_expire_are_joined_together() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
     labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000) if n % 3]
@@ -153,7 +213,6 @@ def test_predictions_that_expire_are_joined_together() -> None:
     assert task.counters["crowded_out"] == 0
 
 
-@pytest.mark.usefixtures("none_alone")
 def test_full_tables_are_joined_together() -> None:
     interactions: list[Message] = [interaction(n, n) for n in range(3_000)]
     labels: list[Message] = [label(n, n + 5) for n in range(0, 3_000, 3)]
@@ -170,7 +229,7 @@ def test_labels_of_earlier_batches_stand_among_those_of_this_one() -> None:
     order = (5, 0, 4, 1, 3, 2)
     labels: list[Message] = [label(user, 1_040 + at, user % 2, user, user) for at, user in enumerate(order)]
     first = Step(3, 1, end_seen=False, limit=3)
-    assert_no_difference(inputs(interactions + later, labels), [first], join_settings())
+    assert_as_plain(inputs(interactions + later, labels), [first], join_settings())
 
 
 def regular_except(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
@@ -182,19 +241,18 @@ def regular_except(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
 
 def test_a_label_right_before_its_interaction_is_early_all_the_same() -> None:
     given_inputs = regular_except([(170, label(17, 170))])
-    assert_no_difference(given_inputs, [], join_settings())
+    assert_as_plain(given_inputs, [], join_settings())
     task, _ = run(given_inputs, [], join_settings(), 4096)
     assert task.counters["early"] == 1
 
 
 def test_a_label_that_repeats_among_messages_that_are_joined_together_is_a_duplicate() -> None:
     given_inputs = regular_except([(205, label(17, 205)), (205, label(17, 205))])
-    assert_no_difference(given_inputs, [], join_settings())
+    assert_as_plain(given_inputs, [], join_settings())
     task, _ = run(given_inputs, [], join_settings(), 4096)
     assert task.counters["duplicate_labels"] == 1
 
 
-@pytest.mark.usefixtures("none_alone")
 def test_nothing_that_is_unusual_is_taken_by_itself() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
     interactions[9:9] = [interaction(3, 90), b"{"]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,8 +62,6 @@ class WorkerStep(NamedTuple):
 
 
 worker_steps = st.builds(WorkerStep, step=steps, snapshot=st.booleans(), dies=st.booleans())
-PLAIN = 0
-
 SMALL_STEPS = (WorkerStep(Step(4, 4, True, 4), False, False),) * 40
 """What is left comes in small pieces, so that something is spilled between them."""
 few_in_memory = st.builds(
@@ -98,10 +97,7 @@ def written_with_spilling(
     model = new_model(challengers=competitors)
     task = new_task(join, model=model, policy=policy, spilled=small_blocks())
     delivery = Delivery(task, given_inputs)
-    with (
-        patch.object(Task, "_takes_columns", at_once != PLAIN),
-        patch.object(module, "MAX_MESSAGES", at_once),
-    ):
+    with patch.object(module, "MAX_MESSAGES", at_once):
         for step, snapshot, dies in (*drawn, *SMALL_STEPS, WorkerStep(REST, True, True)):
             delivery.deliver(step)
             log.commit(task, task.advance(step.limit), snapshot)
@@ -126,7 +122,7 @@ def assert_no_difference(
 ) -> None:
     model = new_model(challengers=CHALLENGERS if challengers else {})
     plain, expected = run(given_inputs, join, model=model, policy=policy)
-    for at_once in (1, 64, PLAIN):
+    for at_once in (1, 5, 64):
         task, log = written_with_spilling(
             given_inputs, drawn, join, policy, at_once=at_once, challengers=challengers
         )
@@ -231,12 +227,7 @@ def test_long_waits_with_a_restart_in_the_middle() -> None:
     )
 
 
-def test_spilled_predictions_that_expire_are_joined_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alone(*_: object) -> None:
-        raise AssertionError("a message was taken by itself")
-
-    monkeypatch.setattr(Task, "_process", alone)
-    monkeypatch.setattr(Task, "_expire", alone)
+def test_spilled_predictions_that_expire_are_joined_together() -> None:
     task, _ = written_with_spilling(
         mostly_answered(),
         [WorkerStep(Step(40, 40, False, 100), False, False)] * 10,
@@ -246,9 +237,7 @@ def test_spilled_predictions_that_expire_are_joined_together(monkeypatch: pytest
     assert (task.counters["labelled"], task.counters["expired"]) == (360, 32)
 
 
-def test_spilled_predictions_without_room_are_joined_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Task, "_process", None)
-    monkeypatch.setattr(Task, "_expire", None)
+def test_spilled_predictions_without_room_are_joined_together() -> None:
     task = new_task(join_settings(window="1h", max_in_memory=2, max_pending=10), spilled=small_blocks())
     log, delivery = OutputLog(), Delivery(task, inputs([interaction(n, n) for n in range(3_000)], []))
     delivery.deliver(Step(10, 0, True, 10))
@@ -280,12 +269,12 @@ def test_a_spilled_record_that_no_worker_wrote_is_named() -> None:
     stored = task.join.spilled._store
     stored.write(0, b"[")
     with pytest.raises(StateError, match="prediction 0"):
-        task.join.find(0)
+        task.join.spilled.read(np.zeros(1, dtype=np.int64))
 
 
 def test_what_is_in_memory_is_never_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short windows cost nothing."""
-    monkeypatch.setattr("pipeline.join.spill.SpilledPredictions._find", None)
+    monkeypatch.setattr("pipeline.join.spill.SpilledPredictions.find", None)
     given_inputs = long_waits(50)
     task = new_task(join_settings(window="1h", max_jump="365d"), spilled=small_blocks())
     feed_all(task, given_inputs)

@@ -19,7 +19,6 @@ from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.task.sharing import SharingSettings
 from tests.pipeline.recovery.test_restoration import WorkerStep, run_with_deaths, worker_steps
-from tests.pipeline.task.test_planning import assert_no_difference
 from tests.support.builders import (
     ALL,
     WEIGHTED,
@@ -98,14 +97,6 @@ def test_a_label_of_weight_0_is_an_outcome_that_teaches_the_learner_nothing() ->
     assert all(each.label is True and each.loss is not None for each in outcomes)
     assert task.model.learner.updates == 0
     assert outcomes[-1].features[0] != outcomes[0].features[0]  # means of labels count them
-
-
-@examples(40)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=tight, policy=policies)
-def test_messages_at_once_come_to_what_they_come_to_one_by_one(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None
-) -> None:
-    assert_no_difference(with_weights(given_inputs), pieces, join, policy, stream=WEIGHTED)
 
 
 @examples(40)

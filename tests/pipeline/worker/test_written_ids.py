@@ -36,18 +36,18 @@ def test_ids_are_read_from_the_records(
             join.open_all([*map(Pending.of, waiting)])
         if begin == 0:
             encoder.restore(waiting)
-            join.read_ids_from(encoder)
+            join.pending.read_ids_from(encoder)
     own = IdColumns.of([row[0] for row in rows], [[row[1] for row in rows], [row[2] for row in rows]])
     for join_row, row in enumerate(rows):
-        at = join.pending_at(join_row)
-        assert (at.event_id, *at.ids) == row
+        [at] = join.pending.ids_of(np.array([join_row]))
+        assert tuple(at) == row
         for other_row, other in enumerate(rows):
-            [same] = join.same_ids(np.array([join_row]), own, np.array([other_row])).tolist()
+            [same] = join.pending.same_ids(np.array([join_row]), own, np.array([other_row])).tolist()
             assert same == ([*map(type, row)] == [*map(type, other)] and row == other)
     every = np.arange(len(rows))
-    assert [*map(tuple, join.ids_of(every[::-1]))] == rows[::-1]
-    assert join.same_ids(every, own, every).all()
-    assert len(rows) == 1 or not join.same_ids(every, own, every[::-1].copy()).all()
+    assert [*map(tuple, join.pending.ids_of(every[::-1]))] == rows[::-1]
+    assert join.pending.same_ids(every, own, every).all()
+    assert len(rows) == 1 or not join.pending.same_ids(every, own, every[::-1].copy()).all()
 
 
 @pytest.mark.parametrize("other", [("e", 7, 1), ("e", 7, "11"), ("e", 1, 11), ("e", 71, 1), ("f", 7, 11)])
@@ -67,10 +67,11 @@ def test_rows_that_move_keep_their_ids() -> None:
         records = [prediction((made + row, f"u{made + row}", row), made + row) for row in range(400)]
         made += len(records)
         join.open_all([*map(Pending.of, records)])
-        join.drop_rows(join.pending.live()[: 300 if made > 800 else 0])
+        join.pending.remove(join.pending.live()[: 300 if made > 800 else 0])
         encoder.restore(records)
         if made % 800 == 0:
-            join.read_ids_from(encoder)
+            join.pending.read_ids_from(encoder)
         for row in join.pending.live().tolist():
-            at = join.pending_at(row)
-            assert (at.event_id, at.ids) == (at.sequence, (f"u{at.sequence}", at.sequence % 400))
+            [at] = join.pending.ids_of(np.array([row]))
+            number = int(join.pending.numbers[row])
+            assert at == [number, f"u{number}", number % 400]

@@ -1,0 +1,225 @@
+"""The model runs a plan: all at once, or in segments where something else has to happen in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.model.columns import InteractionColumns
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.model import Model
+from pipeline.records.fields import Id
+from pipeline.task.plan import Plan
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class Event(NamedTuple):
+    """What the model has to know of an event."""
+
+    ids: tuple[Id, ...]
+    timestamp: int
+
+
+class PlanRun:
+    """What the model predicts of a plan.
+
+    A segment begins before an outcome if shares of other partitions are learned right before it, if it
+    replaces a label, or if something has to be known of its prediction that is made in the segment before.
+
+    Parameters
+    ----------
+    plan
+        Predictions and outcomes.
+    model
+        Predicts and learns.
+    policy
+        Decides which labels are asked for; None where all are learned as they come.
+    counters
+        Labels that are asked for, and labels that came unasked, are counted.
+    replaces
+        Whether a corrected label is learned in place of the former one.
+
+    Attributes
+    ----------
+    known
+        The number of predictions that were made before. They come first in what follows.
+    interactions
+        The interactions of all predictions.
+    scores, features
+        Scores, shape (n,), and features, shape (n, features), of all predictions.
+    probabilities, challengers
+        Those of the plan's own predictions.
+    asked
+        Whether the labels of these are asked for; None without a policy.
+    examples
+        The training examples of the outcomes.
+    learned
+        Whether each is learned, shape (outcomes,).
+    formers
+        What the corrected outcomes of these numbers had taught before; None for nothing.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        model: Model,
+        policy: LabelPolicy | None,
+        counters: Counter[str],
+        *,
+        replaces: bool,
+    ) -> None:
+        self.plan, self._model, self._policy, self._counters = plan, model, policy, counters
+        self.replaces = replaces
+        self.known = len(plan.prior)
+        self.interactions = plan.interactions(model.features.entities)
+        self.examples = plan.training_examples()
+        self.learned = self.examples.learned.copy()
+        prior = plan.prior.scored(len(model.features))
+        self.scores = np.concatenate([prior[:, 0], np.empty(len(plan.event_ids))])
+        self.features = np.concatenate([prior[:, 1:], np.empty((len(plan.event_ids), len(model.features)))])
+        self.probabilities: list[float | None] = []
+        self.challengers: list[dict[str, float] | None] = []
+        self.asked: list[bool] | None = None if policy is None else []
+        self.formers: dict[int, float | None] = {}
+        self._outcome_mask = plan.outcome_mask()
+        self._values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
+
+    def finish(self) -> None:
+        """Run all of it."""
+        policy, everything = self._policy, slice(0, len(self.plan.event_ids))
+        at_once = policy is not None and not policy.needs_scores
+        if policy is not None and at_once:
+            self._ask(policy, everything)
+        for outcomes, predictions in self._segments():
+            if policy is not None:
+                self._apply_policy(policy, outcomes)
+            replaced = outcomes.start < outcomes.stop and self._begin(outcomes.start)
+            self._run(outcomes, predictions, replaced=replaced)
+            if policy is not None and not at_once:
+                self._ask(policy, predictions)
+        self.formers = {number: self._former(number) for number in self.plan.corrections}
+
+    def _segments(self) -> Iterator[tuple[slice, slice]]:
+        """Yield the outcomes and the predictions of each segment."""
+        plan, total = self.plan, len(self.plan.closed)
+        begins = sorted(self._needed_begins())
+        before = plan.predictions_before(begins).tolist()
+        outcomes, predictions = [0, *begins, total], [0, *before, len(plan.event_ids)]
+        for number in range(len(begins) + 1):
+            yield (
+                slice(outcomes[number], outcomes[number + 1]),
+                slice(predictions[number], predictions[number + 1]),
+            )
+
+    def _needed_begins(self) -> set[int]:
+        """Return the outcomes before which a segment has to begin."""
+        plan = self.plan
+        forced = {*plan.received}
+        if self.replaces:
+            forced |= plan.corrections.keys()
+        after = self._policy is not None and self._policy.needs_scores
+        own = self.examples.rows - self.known
+        if not after and not plan.corrections:
+            return forced
+        dependent = np.flatnonzero(own >= 0).tolist() if after else sorted(plan.corrections)
+        begins, predicted = set[int](), 0
+        places = sorted({*dependent, *forced})
+        before = plan.predictions_before(places).tolist()
+        for place, made in zip(places, before, strict=True):
+            if place in forced or own[place] >= predicted:
+                begins.add(place)
+                predicted = made
+        return begins
+
+    def _begin(self, outcome: int) -> bool:
+        """Learn what comes before an outcome; return whether its label is learned in place of another."""
+        plan = self.plan
+        self._model.merge_shared(plan.received.get(outcome, []))
+        if not (self.replaces and outcome in plan.corrections and self.learned[outcome]):
+            return False
+        former, row = self._former(outcome), int(self.examples.rows[outcome])
+        if former is None:
+            return False
+        event = Event(
+            tuple(column[row] for column in self.interactions.ids), self.interactions.timestamps[row]
+        )
+        features, value = self.features[row].tolist(), float(self.examples.values[outcome])
+        self._model.replace_example(event, features, former, value)
+        return True
+
+    def _former(self, outcome: int) -> float | None:
+        """Return what the prediction of a corrected outcome had taught before; None for nothing."""
+        former, before = self.plan.corrections[outcome]
+        if before < 0:
+            return former
+        number = before - self.plan.folded
+        return float(self.examples.values[number]) if self.learned[number] else None
+
+    def _run(self, outcomes: slice, predictions: slice, *, replaced: bool) -> None:
+        """Run a segment. Of one that replaces a label, the first outcome is learned already."""
+        begin, end = self.known + predictions.start, self.known + predictions.stop
+        rows, interactions, known = self.examples.rows[outcomes], self.interactions, self.known
+        features = self.features[:known]
+        if len(rows) < len(self.examples.rows) or end - begin < len(self.plan.event_ids):
+            own = rows >= begin
+            before = rows[~own]
+            known, features = len(before), self.features[before]
+            rows = np.where(own, known + rows - begin, np.cumsum(~own) - 1)
+            picked = [*before.tolist(), *range(begin, end)]
+            interactions = InteractionColumns(
+                tuple([column[row] for row in picked] for column in interactions.ids),
+                [interactions.timestamps[row] for row in picked],
+            )
+        n = known + end - begin
+        labels, weights = np.zeros(n), None
+        labels[rows] = self.examples.values[outcomes]
+        if self.examples.weights is not None:
+            weights = np.ones(n)
+            weights[rows] = self.examples.weights[outcomes]
+        mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
+        order, included = np.empty(len(mask), dtype=np.int64), np.ones(len(mask), dtype=np.bool_)
+        order[~mask], order[mask] = np.arange(known, n), n + rows
+        learned = self.learned[outcomes]
+        if replaced:
+            learned = learned.copy()
+            learned[0] = False
+        included[mask] = learned
+        self._model.folded += len(rows)
+        if not included.any():
+            return
+        values = None if self._values is None else self._values[predictions]
+        outputs = self._model.run(order[included], interactions, features, labels, values, weights=weights)
+        self.features[begin:end], self.scores[begin:end] = outputs.features, outputs.scores
+        self.probabilities += outputs.probabilities
+        self.challengers += outputs.challengers
+
+    # Label policies.
+
+    def _apply_policy(self, policy: LabelPolicy, outcomes: slice) -> None:
+        """Learn nothing where the policy decides so, and count labels that were not asked for."""
+        prior, own = self.plan.prior.asked, self.asked or []
+        for number in range(outcomes.start, outcomes.stop):
+            row, came = int(self.examples.rows[number]), self.plan.label_timestamps[number] is not None
+            asked = prior[row] if row < self.known else own[row - self.known]
+            if not policy.learns(asked, came):
+                self.learned[number] = False
+            self._counters["unasked"] += asked is False and came and number not in self.plan.corrections
+
+    def _ask(self, policy: LabelPolicy, predictions: slice) -> None:
+        """Decide for each of these predictions whether its label is asked for, and count the requests."""
+        plan, asked, counters = self.plan, self.asked, self._counters
+        assert asked is not None
+        rows = slice(self.known + predictions.start, self.known + predictions.stop)
+        columns = self.scores[rows].tolist(), self.features[rows].tolist()
+        for sequence, event_id, score, features in zip(
+            count(plan.first + predictions.start), plan.event_ids[predictions], *columns, strict=False
+        ):
+            wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
+            counters["asked"] += wanted
+            asked.append(wanted)
