@@ -99,13 +99,16 @@ def check_weight(name: str, weight: float) -> float:
     return number
 
 
-def check_order(name: str, order: ArrayLike, events: int) -> IntArray:
-    """Return ``order`` as an int64 array of steps for the events, or raise a ValueError that names it."""
+def check_order(name: str, order: ArrayLike, events: int, kinds: int = 2) -> IntArray:
+    """Return ``order`` as an int64 array of steps for the events, or raise a ValueError that names it.
+
+    There are so many kinds of steps: i, n + i and perhaps 2 n + i for event i of n.
+    """
     array = np.asarray(order)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers of shape (steps,), not {array.dtype} of {array.shape}")
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < 2 * events:
-        raise ValueError(f"{name} must be steps from 0 to {2 * events - 1}, for {events} events")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < kinds * events:
+        raise ValueError(f"{name} must be steps from 0 to {kinds * events - 1}, for {events} events")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 

@@ -23,7 +23,7 @@ from forks.learning.entities import EntityEvents
 from forks.learning.events import EventSource, LastColumns, Rows
 from forks.learning.explanation import Explanation
 from forks.learning.health import Health
-from forks.learning.stages import UNWEIGHTED, Stages
+from forks.learning.stages import NO_FORMERS, UNWEIGHTED, Stages
 from forks.learning.stored_points import NearPoint
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
@@ -33,7 +33,7 @@ Events: TypeAlias = ArrayLike | EntityEvents | LastColumns
 """What methods for many events accept: rows, (n, dimension), or what stands for them."""
 
 # The steps of `Forks.run` for one event.
-SCORE, LEARN = np.array([0]), np.array([1])
+SCORE, LEARN, REPLACE = np.array([0]), np.array([1]), np.array([2])
 NO_LABELS = np.empty(0)
 
 
@@ -248,10 +248,13 @@ class Forks:
         score = self._stages.run(event, LEARN, np.array([label]), importances)[0]
         return float(loss_value(self._loss, score, label))
 
-    def replace_one(self, x: ArrayLike, former: float, y: float) -> None:
+    def replace_one(
+        self, x: ArrayLike, former: float, y: float, *, former_weight: float = 1.0, weight: float = 1.0
+    ) -> None:
         """Replace the label ``former`` that ``x``, (dimension,), was learned with by ``y``.
 
-        The weights take one Newton step on the difference of the two labels' gradients at the current score.
+        The weights take one Newton step on the difference of the two labels' gradients at the current score,
+        each times the weight of its label.
         The Hessian stays: that of squared loss does not depend on labels. With squared loss and features that
         do not change, this is exact. Otherwise it is what a label weighs now, to first order (Koh and Liang,
         Understanding Black-box Predictions via Influence Functions, ICML 2017). A kernel part that has no
@@ -260,8 +263,8 @@ class Forks:
         Raises
         ------
         ValueError
-            `predict_one` does not accept ``x``, or ``former`` or ``y`` is not a label for the loss. The
-            learner has not changed.
+            `predict_one` does not accept ``x``, ``former`` or ``y`` is not a label for the loss, or a weight
+            is not from 0 to 1000. The learner has not changed.
 
         Examples
         --------
@@ -275,8 +278,12 @@ class Forks:
         True
         """
         event = self._row(x)
-        former = check_label("former", former, self.settings.loss)
-        self._stages.replace(event, former, check_label("y", y, self.settings.loss))
+        taken_back = check_label("former", former, self.settings.loss)
+        label = check_label("y", y, self.settings.loss)
+        formers = np.array([[taken_back, check_weight("former_weight", former_weight)]])
+        self._stages.run(
+            event, REPLACE, np.array([label]), np.array([check_weight("weight", weight)]), formers
+        )
 
     def learn_many(self, X: Events, y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Learn the rows of ``X`` (n, dimension) in order; return the losses, (n,), of the scores before.
@@ -302,6 +309,9 @@ class Forks:
         y: ArrayLike,
         order: ArrayLike,
         weights: ArrayLike | None = None,
+        *,
+        former: ArrayLike | None = None,
+        former_weights: ArrayLike | None = None,
     ) -> FloatArray:
         """Score and learn events in any order, with the same bits as one by one.
 
@@ -312,10 +322,13 @@ class Forks:
         y : ndarray, shape (n,)
             Labels; the label of an event that is not learned may be any number.
         order : ndarray, shape (steps,), integers
-            Steps: i scores event i with the current state, n + i learns it. An event may lack either step,
-            which may be part of another call.
+            Steps: i scores event i with the current state, n + i learns it, 2 n + i replaces its label. An
+            event may lack any step, which may be part of another call.
         weights : ndarray, shape (n,)
             Weights of the labels, see `learn_one`; None for 1 each.
+        former, former_weights : ndarray, shape (n,)
+            Labels that are replaced, see `replace_one`, and their weights; None where nothing is replaced, or
+            for 1 each.
 
         Returns
         -------
@@ -339,11 +352,18 @@ class Forks:
         """
         events = self._events(X)
         n = len(events)
-        steps = check_order("order", order, n)
-        labels = check_labels("y", y, n, self.settings.loss, steps[steps >= n] - n)
+        steps = check_order("order", order, n, kinds=2 if former is None else 3)
         rows = steps % n
+        labels = check_labels("y", y, n, self.settings.loss, rows[steps >= n])
         importances = UNWEIGHTED if weights is None else check_weights("weights", weights, n)[rows]
-        found = self._stages.run(events, steps, labels[rows], importances)
+        formers = NO_FORMERS
+        if former is not None:
+            replaced = check_labels("former", former, n, self.settings.loss, rows[steps >= 2 * n])
+            known = (
+                np.ones(n) if former_weights is None else check_weights("former_weights", former_weights, n)
+            )
+            formers = np.column_stack([replaced[rows], known[rows]])
+        found = self._stages.run(events, steps, labels[rows], importances, formers)
         scores = np.full(n, np.nan)
         is_score = steps < n
         scores[steps[is_score]] = found[is_score]

@@ -125,7 +125,7 @@ def _vector_views(
 
 
 @njit(cache=True, nogil=True)
-def run(  # noqa: PLR0912 - calls cost more than branches
+def run(  # noqa: PLR0912, PLR0915 - calls cost more than branches
     X: FloatArray,
     first: int,
     factors: FloatArray,
@@ -133,6 +133,7 @@ def run(  # noqa: PLR0912 - calls cost more than branches
     order: IntArray,
     labels: FloatArray,
     importances: FloatArray,
+    formers: FloatArray,
     params: Params,
     learned: int,
     mean: FloatArray,
@@ -156,6 +157,7 @@ def run(  # noqa: PLR0912 - calls cost more than branches
     ``learned`` is the number of events learned before. The score of each step is written to ``out`` (steps,),
     for a step that learns the score before learning. ``labels`` (steps,) are read only at steps that learn,
     and so are their weights ``importances`` (steps,), > 0; without any, ``importances`` (0,), all are 1.
+    At steps that replace, ``formers`` (steps, 2) has the former labels and their weights.
     These change the moments, Newton's state and the tracker in place, not the feature map and the expansion.
     ``own`` (1,) is overwritten by the last step's score as it is without tracking.
     """
@@ -189,6 +191,15 @@ def run(  # noqa: PLR0912 - calls cost more than branches
                 tracking, score, linear, clip, corrections, shares, phase
             )
             if not learns:
+                if order[start + i] >= 2 * n:
+                    if downdate_pending:
+                        rank_one_downdate(inverse_hessian, root)
+                        downdate_pending = False
+                    importance = importances[start + i] if weighted else 1.0
+                    slope = importance * loss_slope(loss, score, labels[start + i])
+                    slope -= formers[start + i, 1] * loss_slope(loss, score, formers[start + i, 0])
+                    vecmat(features, inverse_hessian, u)
+                    project_and_step(weights, z, u, 0.0, slope, 0.0, root)
                 continue
             label = labels[start + i]
             importance = importances[start + i] if weighted else 1.0
@@ -255,19 +266,6 @@ def run(  # noqa: PLR0912 - calls cost more than branches
 
 
 @njit(cache=True)
-def step_along_last(
-    slope: float, params: Params, weights: FloatArray, inverse_hessian: FloatArray, workspace: FloatArray
-) -> None:
-    """Take a Newton step along the features of the step that `run` did last, with A as it is.
-
-    ``weights`` are changed: w <- w - A^-1 g with g = ``slope`` z.
-    """
-    _, z, u, root = _vector_views(workspace, params[0], inverse_hessian)
-    vecmat(z[: inverse_hessian.shape[0]], inverse_hessian, u)
-    project_and_step(weights, z, u, 0.0, slope, 0.0, root)
-
-
-@njit(cache=True)
 def last_features(
     params: Params, inverse_hessian: FloatArray, workspace: FloatArray, out: FloatArray
 ) -> None:
@@ -312,7 +310,7 @@ def variances(
 def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
     """Return the end of the longest run of steps from ``start`` with at most ``learn_steps`` that learn."""
     for step in range(start, order.shape[0]):
-        if order[step] >= n:
+        if n <= order[step] < 2 * n:
             if learn_steps <= 0:
                 return step
             learn_steps -= 1

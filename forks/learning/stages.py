@@ -35,6 +35,7 @@ WARM_UP_SPEED = 20
 LONGEST_FIRST_CYCLE = 200
 
 UNWEIGHTED = np.empty(0)
+NO_FORMERS = np.empty((0, 2))
 """The weights of labels that all have the weight 1."""
 
 
@@ -142,20 +143,27 @@ class Stages:
         return stages
 
     def run(
-        self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray = UNWEIGHTED
+        self,
+        events: EventSource,
+        order: IntArray,
+        y: FloatArray,
+        importances: FloatArray = UNWEIGHTED,
+        formers: FloatArray = NO_FORMERS,
     ) -> FloatArray:
-        """Run the steps of ``order``: i scores event i, n + i learns it.
+        """Run the steps of ``order``: i scores event i, n + i learns it, 2 n + i replaces its label.
 
         Parameters
         ----------
         events
             Source of n events.
         order : ndarray, shape (steps,), int64
-            Steps to run: i scores event i, n + i learns it.
+            Steps to run.
         y : ndarray, shape (steps,), float64
-            Labels of the steps' events, read only at steps that learn.
+            Labels of the steps' events, read only at steps that learn or replace.
         importances : ndarray, shape (steps,) or (0,), float64
             Weights of the labels, all 1 if there are none. A label of weight 0 is not learned.
+        formers : ndarray, shape (steps, 2) or (0, 2), float64
+            Former labels and their weights, read only at steps that replace.
 
         Returns
         -------
@@ -164,21 +172,30 @@ class Stages:
         """
         out = np.empty(len(order))
         if len(importances):
-            order = np.where((importances == 0.0) & (order >= len(events)), order - len(events), order)
+            learns = (order >= len(events)) & (order < 2 * len(events))
+            order = np.where((importances == 0.0) & learns, order - len(events), order)
         start = 0
         while start < len(order):
             stop = event_loop.segment_end(order, len(events), start, self._learns_until_map_change())
             if start < stop:
                 part = slice(start, stop)
-                start += self.run_on_fixed_map(events, order[part], y[part], importances[part], out[part])
+                start += self.run_on_fixed_map(
+                    events, order[part], y[part], importances[part], out[part], formers[part]
+                )
             else:
                 part = slice(start, stop := start + 1)
                 self._learn_changing_map(events, order[part], y[part], importances[part], out[part])
                 start = stop
         return out
 
-    def run_on_fixed_map(
-        self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray, out: FloatArray
+    def run_on_fixed_map(  # noqa: PLR0917 - those of `run`
+        self,
+        events: EventSource,
+        order: IntArray,
+        y: FloatArray,
+        importances: FloatArray,
+        out: FloatArray,
+        formers: FloatArray = NO_FORMERS,
     ) -> int:
         """Run steps that do not change the map or the expansion; return their number, at least one."""
         part = events.steps_for(order, self._hypothesis.feature_map)
@@ -186,6 +203,7 @@ class Stages:
             *part,
             y,
             importances,
+            formers,
             self._params,
             self.updates,
             *self._arrays,
@@ -196,17 +214,6 @@ class Stages:
         self._since_change += updates - self.updates
         self.updates = updates
         return len(part.order)
-
-    def replace(self, event: EventSource, former: float, label: float) -> None:
-        """Replace the label that an event was learned with, of the only event given, by another.
-
-        See `forks.Forks.replace_one`.
-        """
-        self.run_on_fixed_map(event, np.zeros(1, dtype=np.int64), np.empty(0), UNWEIGHTED, np.empty(1))
-        score = float(self._own_score[0])
-        slope = loss_slope(self._loss, score, label) - loss_slope(self._loss, score, former)
-        weights, inverse_hessian = self._arrays[2:4]
-        event_loop.step_along_last(slope, self._params, weights, inverse_hessian, self._workspace)
 
     def explain(self, event: EventSource) -> Explanation:
         """Return the terms of the score of the only event given."""

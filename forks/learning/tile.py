@@ -90,7 +90,9 @@ def event_of(step: int, n: int) -> tuple[int, bool]:
     """Return the event of a step, for n events, and whether the step learns it."""
     if step < n:
         return step, False
-    return step - n, True
+    if step < 2 * n:
+        return step - n, True
+    return step - 2 * n, False
 
 
 @njit(cache=True)

@@ -307,6 +307,7 @@ def run(
     item_rows: Integers,
     group_lists: Integers,
     signals: Floats,
+    formers: Floats,
     evicted: Integers,
     users: Floats,
     ring: Integers,
@@ -321,6 +322,8 @@ def run(
 ) -> None:
     """Run the steps of `order`: i writes event i's features to `out`, n + i learns its label.
 
+    2 n + i replaces its label.
+
     Parameters
     ----------
     order : ndarray, shape (steps,), int64
@@ -329,6 +332,8 @@ def run(
         Rows of the events' users and items, and positions of the items' groups.
     signals : ndarray, shape (n,), float64
         Signals of the events' labels, see `pipeline.features.target.Target.signals`.
+    formers : ndarray, shape (n,), float64
+        Signals of labels that are replaced; (0,) where none is.
     evicted : ndarray, shape (2, steps), int64
         Rows of the user and of the item that are evicted before a step learns, 0 for none.
     users, ring, ring_signals, items
@@ -358,6 +363,24 @@ def run(
             )
             for column in range(len(found)):
                 out[event, column] = found[column]
+            continue
+        if event >= 2 * n:
+            event -= 2 * n
+            replace(
+                user_rows[event],
+                item_rows[event],
+                group_lists[event],
+                formers[event],
+                signals[event],
+                users,
+                ring,
+                ring_signals,
+                items,
+                generations,
+                groups,
+                everything,
+                packed,
+            )
             continue
         event -= n
         learn(

@@ -30,6 +30,8 @@ Integers: TypeAlias = NDArray[np.int64]
 
 NO_EFFECTS: Final = EffectSums(0.0, 0.0, 0.0, 0.0)
 """What is shared of an entity if nothing is said of its effect."""
+NO_CHANGES: Final = np.empty((0, 2))
+"""No label is replaced."""
 TAGGED: Final = (Part(entity=True, place=1),)
 """The key of the table whose entities may have tags: the second entity."""
 
@@ -117,7 +119,7 @@ class RunningStatistics:
         values
             The features that its message has by itself.
         """
-        [found] = self._run_one(0, ids, timestamp, values, False, 0.0)
+        [found] = self._run_one(0, ids, timestamp, values, 0.0, None)
         return found
 
     def update(
@@ -129,7 +131,7 @@ class RunningStatistics:
         values: Sequence[float] = (),
     ) -> None:
         """Count a label of an event: whether it is positive, and its value."""
-        self._run_one(1, ids, timestamp, values, label, value)
+        self._run_one(1, ids, timestamp, values, value, None, label)
 
     def _run_one(  # noqa: PLR0917 - columns of one event
         self,
@@ -137,8 +139,9 @@ class RunningStatistics:
         ids: Sequence[Id],
         timestamp: int,
         values: Sequence[float],
-        label: bool,
         value: float,
+        former: float | None,
+        label: bool = False,
     ) -> list[list[float]]:
         found: list[list[float]] = self.run(
             np.array([step]),
@@ -147,6 +150,7 @@ class RunningStatistics:
             np.array([float(value)]),
             np.array([timestamp]),
             np.array([values], dtype=np.float64),
+            None if former is None else np.array([float(former)]),
         ).tolist()
         return found
 
@@ -158,14 +162,15 @@ class RunningStatistics:
         label_values: Floats,
         timestamps: Integers | None = None,
         values: Floats | None = None,
+        formers: Floats | None = None,
     ) -> Floats:
         """Look up features and count labels in a given order, with the same bits as one by one.
 
         Parameters
         ----------
         order
-            Steps, shape (steps,): i looks up event i's features, n + i counts its label. An event may have
-            one of the two steps only; the other may belong to another call.
+            Steps, shape (steps,): i looks up event i's features, n + i counts its label, 2 n + i replaces
+            it: see `replace`. An event may lack any of these; they may belong to another call.
         ids
             The ids of the n events, one column for each entity.
         labels, label_values
@@ -174,6 +179,8 @@ class RunningStatistics:
             Times of the events in milliseconds, shape (n,); None where no feature needs them.
         values
             The features that messages have by themselves, shape (n, features); None for none.
+        formers
+            The values of labels that are replaced, shape (n,); None where none is.
 
         Returns
         -------
@@ -189,19 +196,25 @@ class RunningStatistics:
         timestamps = np.zeros(n, dtype=np.int64) if timestamps is None else timestamps
         values = np.empty((n, 0)) if values is None else values
         lengths = [*map(len, ids), n, len(label_values), len(timestamps), len(values)]
+        kinds = 2 if formers is None else 3
         if len(set(lengths)) > 1:
             raise ValueError(f"ids, labels, values and timestamps must have one length, not {lengths}")
-        if order.size and not 0 <= order.min() <= order.max() < 2 * n:
-            raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
-        summands = self._target.summands(label_values)
+        if order.size and not 0 <= order.min() <= order.max() < kinds * n:
+            raise ValueError(f"steps in order must be from 0 to {kinds * n - 1}, for {n} events")
+        summands, changes = self._target.summands(label_values), NO_CHANGES
+        if formers is not None:
+            positive, former = labels.astype(np.float64), self._target.are_positive(formers)
+            changes = np.column_stack([positive - former, summands - self._target.summands(formers)])
         found = np.full((totals.FIRST_TABLE + len(self.tables), n, self._columns), np.nan)
-        totals.run_everything(order, labels, summands, self.everything, found[totals.EVERYTHING])
+        everything = found[totals.EVERYTHING]
+        totals.run_everything(order, labels, summands, changes, self.everything, everything)
         evicted = np.zeros((len(self.tables), len(order)), dtype=np.int64)
         rows = [table.rows_for(self._keys(number, ids, values)) for number, table in enumerate(self.tables)]
         tag_lists = np.zeros(n, dtype=np.int64)
         if self._tagged is not None:
             tag_lists = self.tables[self._tagged].annotations[rows[self._tagged]]
-        totals.run_tags(order, tag_lists, labels, summands, self.tags, self._lists.packed, found[totals.TAGS])
+        packed, of_tags = self._lists.packed, found[totals.TAGS]
+        totals.run_tags(order, tag_lists, labels, summands, changes, self.tags, packed, of_tags)
         for number, (table, spec) in enumerate(zip(self.tables, self.feature_set.layout.tables, strict=True)):
             totals.run_table(
                 order,
@@ -209,6 +222,7 @@ class RunningStatistics:
                 timestamps,
                 labels,
                 summands,
+                changes,
                 float(spec.half_life or 0),
                 table.totals,
                 table.ring,
@@ -217,7 +231,7 @@ class RunningStatistics:
                 evicted[number],
             )
         out = np.full((n, len(self.names)), np.nan)
-        effects_found = self._run_effects(order, rows, label_values, evicted)
+        effects_found = self._run_effects(order, rows, label_values, formers, evicted)
         if (order < n).any():  # a restore counts labels and looks nothing up
             totals.make_features(self.feature_set.codes, timestamps, found, out)
             if effects_found is not None:
@@ -257,6 +271,7 @@ class RunningStatistics:
         order: Integers,
         rows: Sequence[Integers],
         label_values: Floats,
+        formers: Floats | None,
         evicted: Integers,
     ) -> Floats | None:
         """Run the effects as the tables have been run, and return those looked up, (n, 5); None without."""
@@ -272,6 +287,7 @@ class RunningStatistics:
             rows[item],
             item_lists[rows[item]],
             self._target.signals(label_values),
+            np.empty(0) if formers is None else self._target.signals(formers),
             np.stack([evicted[user], evicted[item]]),
             own.users,
             own.ring,
@@ -310,44 +326,7 @@ class RunningStatistics:
         values
             The features that the message has by itself.
         """
-        target = self._target
-        added = np.array([value, former])
-        labels, summands = target.are_positive(added).astype(np.float64), target.summands(added)
-        change = np.array([0.0, labels[0] - labels[1], summands[0] - summands[1]])
-        columns, own = tuple([each] for each in ids), np.array([values], dtype=np.float64)
-        rows = [table.find(self._keys(number, columns, own)[0]) for number, table in enumerate(self.tables)]
-        _change(self.everything[0], change)
-        if self._tagged is not None:
-            begin = int(self._lists.find(self._keys(self._tagged, columns, own)[0]))
-            for tag in self._lists.packed[begin + 1 : begin + 1 + self._lists.packed[begin]].tolist():
-                _change(self.tags[tag], change)
-        for table, row, spec in zip(self.tables, rows, self.feature_set.layout.tables, strict=True):
-            if row == totals.NO_ROW:
-                continue
-            _change(table.totals[row, : totals.BASE_COLUMNS], change)
-            if table.columns == totals.RECENT_COLUMNS:
-                age = table.totals[row, totals.NEWEST] - timestamp
-                share = totals.kept(age, float(spec.half_life or 0))
-                _change(table.totals[row, totals.RECENT_EVENTS :], share * change)
-        arrays = self._effect_arrays()
-        if arrays is not None:
-            user, item = (rows[number] for number in self.feature_set.layout.effects or (0, 0))
-            item_table = self.adjusted_tables()[1]
-            effects.replace(
-                user,
-                item,
-                int(item_table.annotations[item]),
-                target.signal(former),
-                target.signal(value),
-                arrays.users,
-                arrays.ring,
-                arrays.ring_signals,
-                arrays.items,
-                arrays.generations,
-                arrays.groups,
-                arrays.everything,
-                self._lists.packed,
-            )
+        self._run_one(2, ids, timestamp, values, value, former, self._target.is_positive(value))
 
     def merge_shared(self, shares: Sequence[Share]) -> None:
         """Add counts of labels that other partitions share, and what they say of effects.
@@ -396,10 +375,3 @@ class RunningStatistics:
                 self._lists.packed,
             )
         table.release_evicted(gone.tolist())
-
-
-def _change(sums: Floats, change: Floats) -> None:
-    """Add to the number of labels, of positive ones and to the sum of values; none of them falls below 0."""
-    sums += change
-    np.maximum(sums, 0.0, out=sums)
-    sums[totals.LABELS] = min(sums[totals.LABELS], sums[totals.EVENTS])

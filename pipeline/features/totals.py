@@ -73,18 +73,20 @@ _LOG_2 = float.fromhex("0x1.62e42fefa39efp-1")
 
 @njit(cache=True, nogil=True)
 def run_everything(
-    order: Integers, labels: Booleans, values: Floats, everything: Floats, found: Floats
+    order: Integers, labels: Booleans, values: Floats, changes: Floats, everything: Floats, found: Floats
 ) -> None:
     """Run the steps of `order` over the totals of all labels, shape (1, 3).
 
     Parameters
     ----------
     order : ndarray, shape (steps,), int64
-        Steps over n events: i looks up event i's totals, n + i counts its label.
+        Steps over n events: i looks up event i's totals, n + i counts its label, 2 n + i replaces it.
     labels : ndarray, shape (n,), bool
         Whether each label is positive.
     values : ndarray, shape (n,), float64
         The labels' values.
+    changes : ndarray, shape (n, 2), float64
+        By what labels and values change where a label is replaced; (0, 2) where none is.
     everything
         The totals; changed.
     found : ndarray, shape (n, columns), float64
@@ -96,8 +98,10 @@ def run_everything(
         if event < n:
             for column in range(BASE_COLUMNS):
                 found[event, column] = everything[0, column]
-        else:
+        elif event < 2 * n:
             _add(everything, ZERO, labels[event - n], values[event - n])
+        else:
+            _change(everything, ZERO, changes[event - 2 * n])
 
 
 @njit(cache=True, nogil=True)
@@ -106,6 +110,7 @@ def run_tags(
     tag_lists: Integers,
     labels: Booleans,
     values: Floats,
+    changes: Floats,
     tags: Floats,
     packed: Integers,
     found: Floats,
@@ -125,11 +130,16 @@ def run_tags(
             for position in range(begin, begin + packed[begin - 1]):
                 for column in range(BASE_COLUMNS):
                     found[event, column] += tags[packed[position], column]
-        else:
+        elif event < 2 * n:
             event -= n
             begin = tag_lists[event] + 1
             for position in range(begin, begin + packed[begin - 1]):
                 _add(tags, packed[position], labels[event], values[event])
+        else:
+            event -= 2 * n
+            begin = tag_lists[event] + 1
+            for position in range(begin, begin + packed[begin - 1]):
+                _change(tags, packed[position], changes[event])
 
 
 @njit(cache=True, nogil=True)
@@ -139,6 +149,7 @@ def run_table(
     times: Integers,
     labels: Booleans,
     values: Floats,
+    changes: Floats,
     half_life: float,
     totals: Floats,
     ring: Integers,
@@ -158,8 +169,8 @@ def run_table(
         Each event's row.
     times : ndarray, shape (n,), int64
         Times of the events, in milliseconds.
-    labels, values
-        As for `run_everything`.
+    labels, values, changes
+        As for `run_everything`. What an entity that was evicted counted is gone, and does not change.
     half_life
         Milliseconds after which an event counts half in recent totals.
     totals, ring
@@ -183,6 +194,11 @@ def run_table(
                 share = kept(times[event] - totals[row, NEWEST], half_life)
                 for column in range(RECENT_EVENTS, RECENT_COLUMNS):
                     found[event, column] *= share
+            continue
+        if event >= 2 * n:
+            event -= 2 * n
+            if ring[rows[event], OLDER] != UNLINKED:
+                _change_timed(totals, rows[event], float(times[event]), changes[event], half_life)
             continue
         event -= n
         row = rows[event]
@@ -335,6 +351,24 @@ def _add_timed(totals: Floats, row: int, time: float, label: bool, value: float,
         totals[row, RECENT_EVENTS] += weight
         totals[row, RECENT_LABELS] += weight * label
         totals[row, RECENT_VALUES] += weight * value
+
+
+@njit(cache=True)
+def _change(totals: Floats, row: int, change: Floats) -> None:
+    """Change labels and values of totals. Neither falls below 0, and there are no more labels than events."""
+    totals[row, LABELS] = min(max(totals[row, LABELS] + change[0], 0.0), totals[row, EVENTS])
+    totals[row, VALUES] = max(totals[row, VALUES] + change[1], 0.0)
+
+
+@njit(cache=True)
+def _change_timed(totals: Floats, row: int, time: float, change: Floats, half_life: float) -> None:
+    """Change the totals of a table, recent ones by what the event counts by now."""
+    _change(totals, row, change)
+    if totals.shape[1] == RECENT_COLUMNS:
+        share = kept(totals[row, NEWEST] - time, half_life)
+        labels = max(totals[row, RECENT_LABELS] + share * change[0], 0.0)
+        totals[row, RECENT_LABELS] = min(labels, totals[row, RECENT_EVENTS])
+        totals[row, RECENT_VALUES] = max(totals[row, RECENT_VALUES] + share * change[1], 0.0)
 
 
 @njit(cache=True)

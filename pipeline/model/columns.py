@@ -52,6 +52,15 @@ class ModelOutput(NamedTuple):
     """The challengers' scores by name; None where there are none."""
 
 
+class FormerLabels(NamedTuple):
+    """Labels that are replaced, by interaction; any numbers where none is."""
+
+    values: NDArray[np.float64]
+    """Shape (n,)."""
+    weights: NDArray[np.float64] | None
+    """Shape (n,); None where all are 1."""
+
+
 class ModelOutputs(NamedTuple):
     """The same of several interactions, column by column."""
 

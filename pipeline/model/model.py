@@ -20,6 +20,7 @@ from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.target import Target
 from pipeline.model.columns import (
+    FormerLabels,
     InteractionColumns,
     InteractionLike,
     ModelOutput,
@@ -189,13 +190,14 @@ class Model:
         values: NDArray[np.float64] | None = None,
         *,
         weights: NDArray[np.float64] | None = None,
+        former: FormerLabels | None = None,
     ) -> ModelOutputs:
         """Predict and learn in a given order, with the same bits as one by one.
 
         Parameters
         ----------
         order
-            Steps, shape (steps,): i predicts interaction i, n + i learns from it.
+            Steps, shape (steps,): i predicts interaction i, n + i learns its label, 2 n + i replaces it.
         interactions
             The n interactions. Those predicted before are the first of them.
         known_features
@@ -207,6 +209,8 @@ class Model:
             where messages have none.
         weights
             Weights of the labels, shape (n,), which only learners look at; None where all are 1.
+        former
+            The labels that are replaced; None where none is.
 
         Returns
         -------
@@ -225,17 +229,15 @@ class Model:
             labels,
             np.array(interactions.timestamps, dtype=np.int64),
             features[:, begin:],
+            None if former is None else former.values,
         )[new]
-        loss = self.learner.settings.loss
-        y = self.target.taught_many(loss, labels)
-        X = self._events(interactions, features)
-        scores = self.learner.run(X, y, order, weights)[new]
-        p = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
+        scores, others = self._run_learners(order, interactions, features, labels, weights, former)
+        scores = scores[new]
+        logistic = self.learner.settings.loss == "logistic"
+        p = probabilities(scores).tolist() if logistic else [None] * len(scores)
         challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
         if self.challengers:
-            assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
-            shadows = self.challengers.values()
-            columns = [shadow.run(X, labels, order, weights)[new].tolist() for shadow in shadows]
+            columns = [each[new].tolist() for each in others]
             challenger_scores = [
                 dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)
             ]
@@ -289,8 +291,7 @@ class Model:
             pairs = zip(outcomes.sequences, expected, strict=True)
             found, due = next(pair for pair in pairs if pair[0] != pair[1])
             raise ValueError(f"outcome {found} is not the next one, {due}")
-        begins = {row for row, each in outcomes.records.items() if each.shared or each.replaces}
-        begins |= {row + 1 for row, each in outcomes.records.items() if each.replaces}
+        begins = {row for row, each in outcomes.records.items() if each.shared}
         for begin, end in pairwise(sorted({0, *begins, len(outcomes)})):
             self._learn_chunk(outcomes[begin:end])
 
@@ -303,35 +304,32 @@ class Model:
         labels = np.array([example.watch_ratio for example in examples], dtype=np.float64)
         columns = InteractionColumns.of(examples, self.features.entities)
         features = feature_rows(examples, len(self.features))
-        self._learn_columns(columns, features, labels, label_weights(examples))
+        n = len(labels)
+        self._run_learners(np.arange(n, 2 * n), columns, features, labels, label_weights(examples), None)
 
     def _learn_chunk(self, outcomes: DecodedOutcomes) -> None:
-        """Learn from outcomes of which only the first may hold shares of other partitions.
-
-        One that replaces a label stands alone.
-        """
+        """Learn from outcomes of which only the first may hold shares of other partitions."""
         first = outcomes.records.get(0)
         self.folded += len(outcomes)
         if first is not None:
             self.merge_shared(first.shared or ())
-            if first.replaces:
-                self._replace(first, outcomes.features[0].tolist())
-                return
         ids, timestamps, kept = outcomes.ids, outcomes.timestamps, outcomes.learned
         features, labels, weights = outcomes.features, outcomes.labels, outcomes.weights
         if not kept.all():
             ids = tuple([*compress(column, kept.tolist())] for column in ids)
             timestamps, features, labels = timestamps[kept], features[kept], labels[kept]
             weights = None if weights is None else weights[kept]
-        n, interactions = len(labels), InteractionColumns(ids, timestamps.tolist())
-        self._learn_columns(interactions, features, labels, weights)
+        order, former = _learning_steps(outcomes)
+        interactions = InteractionColumns(ids, timestamps.tolist())
+        self._run_learners(order, interactions, features, labels, weights, former)
         self.statistics.run(
-            np.arange(n, 2 * n),
+            order,
             ids,
             self.target.are_positive(labels),
             labels,
             timestamps,
             features[:, self.features.running :],
+            None if former is None else former.values,
         )
 
     def _learn_label(self, outcome: Outcome) -> None:
@@ -345,13 +343,23 @@ class Model:
         self.replace_example(outcome, features, outcome.former, outcome.watch_ratio or 0.0)
 
     def replace_example(
-        self, interaction: InteractionLike, features: list[float], former: float, label: float
+        self,
+        interaction: InteractionLike,
+        features: list[float],
+        former: float,
+        label: float,
+        *,
+        former_weight: float = 1.0,
+        weight: float = 1.0,
     ) -> None:
         """Learn the value of a label in place of the former one."""
         x, loss = self.context(interaction, features), self.learner.settings.loss
-        self.learner.replace_one(x, self.target.taught(loss, former), self.target.taught(loss, label))
+        weights = {"former_weight": former_weight, "weight": weight}
+        self.learner.replace_one(
+            x, self.target.taught(loss, former), self.target.taught(loss, label), **weights
+        )
         for shadow in self.challengers.values():
-            shadow.replace_one(x, former, label)
+            shadow.replace_one(x, former, label, **weights)
         values = features[self.features.running :]
         self.statistics.replace(interaction.ids, former, label, interaction.timestamp, values)
 
@@ -370,20 +378,26 @@ class Model:
         values, positive = features[self.features.running :], self.target.is_positive(label)
         self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values)
 
-    def _learn_columns(
+    def _run_learners(  # noqa: PLR0917 - those of `run`
         self,
+        order: NDArray[np.int64],
         interactions: InteractionColumns,
         features: NDArray[np.float64],
         labels: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
-    ) -> None:
-        """Let all learners, but not the statistics, learn labels, with the features of each."""
-        y = self.target.taught_many(self.learner.settings.loss, labels)
-        X = self._events(interactions, features)
-        self.learner.predict_and_learn_many(X, y, weights)  # its losses are not needed
-        for shadow in self.challengers.values():
-            assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
-            shadow.learn_many(X, labels, weights)
+        former: FormerLabels | None,
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        """Let all learners predict and learn; return the scores of the champion, and of the challengers."""
+        loss, taken_back, former_weights = self.learner.settings.loss, None, None
+        if former is not None:
+            taken_back, former_weights = self.target.taught_many(loss, former.values), former.weights
+        y, X = self.target.taught_many(loss, labels), self._events(interactions, features)
+        scores = self.learner.run(X, y, order, weights, former=taken_back, former_weights=former_weights)
+        if not self.challengers:
+            return scores, []
+        assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
+        shadows = self.challengers.values()
+        return scores, [shadow.run(X, labels, order, weights, former) for shadow in shadows]
 
     def _events(
         self, interactions: InteractionColumns, features: NDArray[np.float64]
@@ -415,3 +429,20 @@ class Model:
         [x] = self._contexts(columns, np.array([features]))
         context: NDArray[np.float64] = x
         return context
+
+
+def _learning_steps(outcomes: DecodedOutcomes) -> tuple[NDArray[np.int64], FormerLabels | None]:
+    """Return the steps of `Model.run` that learn those outcomes that are learned, and what they replace."""
+    learned = np.flatnonzero(outcomes.learned)
+    n = len(learned)
+    order = np.arange(n, 2 * n)
+    replaced = {
+        row: each.former for row, each in outcomes.records.items() if each.replaces and outcomes.learned[row]
+    }
+    if not replaced:
+        return order, None
+    rows = [*replaced]
+    places, values = np.searchsorted(learned, rows), np.zeros(n)
+    order[places] += n
+    values[places] = [replaced[row] for row in rows]
+    return order, FormerLabels(values, None)

@@ -13,6 +13,7 @@ from forks import Forks, ForksSettings, LossName
 from forks.rivals import Standardised
 from pipeline.features.binary import TARGET
 from pipeline.features.target import Target
+from pipeline.model.columns import FormerLabels
 from pipeline.model.rival import RivalSettings
 
 ChallengerSettings: TypeAlias = ForksSettings | RivalSettings
@@ -65,26 +66,27 @@ class ShadowLearner:
         else:
             self.learner.learn_one(x[self._first_column :], taught)
 
-    def replace_one(self, x: Floats, former: float, label: float) -> None:
+    def replace_one(
+        self, x: Floats, former: float, label: float, *, former_weight: float = 1.0, weight: float = 1.0
+    ) -> None:
         """Replace the value of a label that was learned; a rival learns the new one beside it."""
         if isinstance(self.learner, Forks):
-            taught = (self._target.taught(self.loss, each) for each in (former, label))
-            self.learner.replace_one(x[self._first_column :], *taught)
+            before, taught = (self._target.taught(self.loss, each) for each in (former, label))
+            self.learner.replace_one(
+                x[self._first_column :], before, taught, former_weight=former_weight, weight=weight
+            )
         else:
-            self.learn_one(x, label)
-
-    def learn_many(self, X: Floats, labels: Floats, weights: Floats | None = None) -> None:
-        """Learn the labels of context vectors, shape (n, dimension), one after the other."""
-        y = self._target.taught_many(self.loss, labels)
-        if isinstance(self.learner, Forks):
-            self.learner.learn_many(X[:, self._first_column :], y, weights)
-        else:
-            self.learner.learn_many(X[:, self._first_column :], y)
+            self.learn_one(x, label, weight)
 
     def run(
-        self, X: Floats, labels: Floats, order: NDArray[np.int64], weights: Floats | None = None
+        self,
+        X: Floats,
+        labels: Floats,
+        order: NDArray[np.int64],
+        weights: Floats | None = None,
+        former: FormerLabels | None = None,
     ) -> Floats:
-        """Predict and learn in a given order: see `forks.Forks.run`.
+        """Predict, learn and replace in a given order: see `forks.Forks.run` and `replace_one`.
 
         Returns
         -------
@@ -93,8 +95,16 @@ class ShadowLearner:
         """
         y = self._target.taught_many(self.loss, labels)
         if isinstance(self.learner, Forks):
-            scores = self.learner.run(X[:, self._first_column :], y, order, weights)
+            scores = self.learner.run(
+                X[:, self._first_column :],
+                y,
+                order,
+                weights,
+                former=None if former is None else self._target.taught_many(self.loss, former.values),
+                former_weights=None if former is None else former.weights,
+            )
         else:
+            order = np.where(order >= 2 * len(X), order - len(X), order)
             scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 

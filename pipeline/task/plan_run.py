@@ -5,32 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.model.columns import InteractionColumns
+from pipeline.model.columns import FormerLabels, InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
-from pipeline.records.fields import Id
 from pipeline.task.plan import Plan
 
 Integers: TypeAlias = NDArray[np.int64]
 
 
-class Event(NamedTuple):
-    """What the model has to know of an event."""
-
-    ids: tuple[Id, ...]
-    timestamp: int
-
-
 class PlanRun:
     """What the model predicts of a plan.
 
-    A segment begins before an outcome if shares of other partitions are learned right before it, if it
-    replaces a label, or if something has to be known of its prediction that is made in the segment before.
+    A segment begins before an outcome if shares of other partitions are learned right before it, or if
+    something has to be known of its prediction that is made in the segment before.
 
     Parameters
     ----------
@@ -99,8 +91,9 @@ class PlanRun:
         for outcomes, predictions in self._segments():
             if policy is not None:
                 self._apply_policy(policy, outcomes)
-            replaced = outcomes.start < outcomes.stop and self._begin(outcomes.start)
-            self._run(outcomes, predictions, replaced=replaced)
+            if outcomes.start < outcomes.stop:
+                self._model.merge_shared(self.plan.received.get(outcomes.start, []))
+            self._run(outcomes, predictions)
             if policy is not None and not at_once:
                 self._ask(policy, predictions)
         self.formers = {number: self._former(number) for number in self.plan.corrections}
@@ -121,8 +114,6 @@ class PlanRun:
         """Return the outcomes before which a segment has to begin."""
         plan = self.plan
         forced = {*plan.received}
-        if self.replaces:
-            forced |= plan.corrections.keys()
         after = self._policy is not None and self._policy.needs_scores
         own = self.examples.rows - self.known
         if not after and not plan.corrections:
@@ -137,22 +128,6 @@ class PlanRun:
                 predicted = made
         return begins
 
-    def _begin(self, outcome: int) -> bool:
-        """Learn what comes before an outcome; return whether its label is learned in place of another."""
-        plan = self.plan
-        self._model.merge_shared(plan.received.get(outcome, []))
-        if not (self.replaces and outcome in plan.corrections and self.learned[outcome]):
-            return False
-        former, row = self._former(outcome), int(self.examples.rows[outcome])
-        if former is None:
-            return False
-        event = Event(
-            tuple(column[row] for column in self.interactions.ids), self.interactions.timestamps[row]
-        )
-        features, value = self.features[row].tolist(), float(self.examples.values[outcome])
-        self._model.replace_example(event, features, former, value)
-        return True
-
     def _former(self, outcome: int) -> float | None:
         """Return what the prediction of a corrected outcome had taught before; None for nothing."""
         former, before = self.plan.corrections[outcome]
@@ -161,8 +136,8 @@ class PlanRun:
         number = before - self.plan.folded
         return float(self.examples.values[number]) if self.learned[number] else None
 
-    def _run(self, outcomes: slice, predictions: slice, *, replaced: bool) -> None:
-        """Run a segment. Of one that replaces a label, the first outcome is learned already."""
+    def _run(self, outcomes: slice, predictions: slice) -> None:
+        """Run a segment."""
         begin, end = self.known + predictions.start, self.known + predictions.stop
         rows, interactions, known = self.examples.rows[outcomes], self.interactions, self.known
         features = self.features[:known]
@@ -185,19 +160,35 @@ class PlanRun:
         mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
         order, included = np.empty(len(mask), dtype=np.int64), np.ones(len(mask), dtype=np.bool_)
         order[~mask], order[mask] = np.arange(known, n), n + rows
-        learned = self.learned[outcomes]
-        if replaced:
-            learned = learned.copy()
-            learned[0] = False
-        included[mask] = learned
+        included[mask] = self.learned[outcomes]
+        former = None
+        if self.plan.corrections:
+            former, replacing = self._former_labels(outcomes, rows, n)
+            order[np.flatnonzero(mask)[replacing]] += n
         self._model.folded += len(rows)
         if not included.any():
             return
         values = None if self._values is None else self._values[predictions]
-        outputs = self._model.run(order[included], interactions, features, labels, values, weights=weights)
+        outputs = self._model.run(
+            order[included], interactions, features, labels, values, weights=weights, former=former
+        )
         self.features[begin:end], self.scores[begin:end] = outputs.features, outputs.scores
         self.probabilities += outputs.probabilities
         self.challengers += outputs.challengers
+
+    def _former_labels(
+        self, outcomes: slice, rows: Integers, n: int
+    ) -> tuple[FormerLabels | None, list[int]]:
+        """Return the labels that outcomes of a segment replace, by its n interactions, and which outcomes."""
+        if not self.replaces:
+            return None, []
+        formers, replacing = np.zeros(n), list[int]()
+        for number in sorted(self.plan.corrections):
+            if not outcomes.start <= number < outcomes.stop or (former := self._former(number)) is None:
+                continue
+            replacing.append(number - outcomes.start)
+            formers[rows[replacing[-1]]] = former
+        return FormerLabels(formers, None) if replacing else None, replacing
 
     # Label policies.
 

@@ -65,6 +65,7 @@ class Played:
             np.asarray(items, dtype=np.int64) + 1,
             self.item_lists[np.asarray(items, dtype=np.int64) + 1],
             np.clip(x, -1.0, 1.0).astype(np.float32).astype(np.float64),
+            np.empty(0),
             np.zeros((2, len(order)), dtype=np.int64) if evicted is None else evicted,
             own.users,
             own.ring,
