@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 import numpy as np
-from msgspec.structs import FieldInfo
 
 from pipeline.records import scan
 from pipeline.records.decoding import (
@@ -23,16 +22,12 @@ from pipeline.records.decoding import (
     decode,
 )
 from pipeline.records.encoding import encode
-from pipeline.records.input_columns import Floats, InputColumns, Integers, decode_list, joined
-from pipeline.records.scan import Flags
-from pipeline.records.texts import Bytes
-from pipeline.records.words import SPARE
+from pipeline.records.input_columns import InputColumns, joined
+from pipeline.records.scan import Integers
+from pipeline.records.scanner import Field, Scanner, joined_texts
 
-_decode_numbers = msgspec.json.Decoder(list[float]).decode
 FEWEST: Final = 16
 """Messages below which it costs less to decode them one by one."""
-_PLAIN: Final = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
-"""Characters of names that stand for themselves."""
 
 
 def no_record(_value: bytes) -> Record:
@@ -53,32 +48,23 @@ class DecodedColumns(NamedTuple):
     """Makes the record of a message that is in the columns only, given its value."""
 
 
-class Scanner:
+class InputScanner:
     """Decodes messages of one input to columns.
 
     Parameters
     ----------
     decoder
         Decodes messages one by one.
-    ids, time, numbers
-        The fields of its records: ids, that of the event first, the time, and numbers with their ranges.
+    fields
+        The fields of its records: ids, that of the event first, the time, and numbers.
     """
 
-    def __init__(
-        self,
-        decoder: InputDecoder[Any],
-        ids: Sequence[FieldInfo],
-        time: FieldInfo,
-        numbers: Sequence[tuple[FieldInfo, tuple[float, float]]],
-    ) -> None:
-        members = [field.encode_name for field in (*ids, time, *(field for field, _ in numbers))]
+    def __init__(self, decoder: InputDecoder[Any], fields: Sequence[Field]) -> None:
         self._decoder = decoder
-        names = [f'"{member}":' for member in members]
-        self._names = _bytes_of("".join(names).encode() + bytes(SPARE))
-        self._name_ends = np.cumsum([*map(len, names)])
-        self._kinds = np.array([scan.ID] * len(ids) + [scan.TIME] + [scan.NUMBER] * len(numbers))
-        self._ids, self._key = len(ids), members.index(decoder.key_field)
-        self._limits = {field.name: limits for field, limits in numbers}
+        self._numbers = [field.name for field in fields if field.kind == scan.NUMBER]
+        self._ids = len(fields) - len(self._numbers) - 1
+        self._key = [field.member for field in fields].index(decoder.key_field)
+        self._scanner = Scanner(fields, only=False, needed=self._numbers)
 
     @classmethod
     def of(cls, decoder: InputDecoder[Any]) -> Self | None:
@@ -86,38 +72,32 @@ class Scanner:
         if decoder.record is None:
             return None
         fields = {field.name: field for field in msgspec.structs.fields(decoder.record)}
-        id_names = ("event_id", *decoder.record.id_fields)
-        others = [field for name, field in fields.items() if name not in {*id_names, "timestamp"}]
-        numbers = [(field, limits) for field in others if (limits := _limits(field)) is not None]
-        names = [field.encode_name for field in fields.values()]
+        ids = ["event_id", *decoder.record.id_fields]
+        others = [name for name in fields if name not in {*ids, "timestamp"}]
+        found = [Field.of(fields[name]) for name in (*ids, "timestamp", *others)]
+        kinds = [scan.ID] * len(ids) + [scan.INTEGER] + [scan.NUMBER] * len(others)
+        known = [field for field in found if field is not None]
         if (
-            len(numbers) < len(others)
-            or len(fields) > scan.MAX_FIELDS
-            or not all(name and _PLAIN.issuperset(name) for name in names)
+            [field.kind for field in known] != kinds
+            or any(field.nullable for field in known)
+            or not all(field.required for field in fields.values())
+            or len(known) > scan.MAX_FIELDS
         ):
             return None
-        return cls(decoder, [fields[name] for name in id_names], fields["timestamp"], numbers)
+        return cls(decoder, known)
 
     def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         """Decode messages: see `pipeline.records.decoding.decode`."""
-        n, fields, ids = len(values), len(self._kinds), self._ids
-        text, text_ends = _joined(values, SPARE)
-        key_text, key_ends = _joined(keys)
-        begins, ends = np.zeros((2, fields, n), dtype=np.int64)
-        integers, numbers = np.empty((fields, n), dtype=np.int64), np.empty((fields, n))
-        usual = np.empty(n, dtype=np.bool_)
-        scan.scan(
-            text, text_ends, self._names, self._name_ends, self._kinds, begins, ends, integers, numbers, usual
-        )
+        scanned, ids = self._scanner.scan(values), self._ids
+        text, begins, ends, usual = scanned.text, scanned.begins, scanned.ends, scanned.usual
+        key_text, key_ends = joined_texts(keys)
         scan.are_keys(text, begins[self._key], ends[self._key], key_text, key_ends, usual)
-        usual &= integers[ids] <= latest
-        for at, (lowest, highest) in enumerate(self._limits.values(), ids + 1):
-            _parse(text, begins[at], ends[at], numbers[at], usual)
-            usual &= (numbers[at] >= lowest) & (numbers[at] <= highest)
-        columns = dict(zip(self._limits, numbers[ids + 1 :], strict=True))
+        times = scanned.integers[ids]
+        usual &= times <= latest
+        columns = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
         found = DecodedColumns(
-            [None] * n,
-            integers[ids],
+            [None] * len(values),
+            times,
             InputColumns(text, begins[:ids], ends[:ids], columns),
             self._decoder.decode,
         )
@@ -150,7 +130,7 @@ class Scanner:
                 added.append(encode(each))
                 columns.begins[number, row], end = end, end + len(added[-1])
                 columns.ends[number, row] = end
-        text = joined([columns.text, _bytes_of(b"".join(added))])
+        text = joined([columns.text, np.frombuffer(b"".join(added), dtype=np.uint8)])
         moved = InputColumns(text, columns.begins, columns.ends, columns.numbers)
         return DecodedColumns(records, times, moved, decoded.decode)
 
@@ -166,7 +146,7 @@ class ColumnDecoder:
 
     def __init__(self, decoder: InputDecoder[Any]) -> None:
         self._decoder = decoder
-        self._scanner = Scanner.of(decoder)
+        self._scanner = InputScanner.of(decoder)
 
     def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         """Decode messages: see `pipeline.records.decoding.decode`."""
@@ -179,42 +159,8 @@ class ColumnDecoder:
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     value = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
-    scanner = Scanner.of(LABEL_DECODER)
+    scanner = InputScanner.of(LABEL_DECODER)
     assert scanner is not None
     columns = scanner.decode([b"7"], [value], latest=5).columns
     assert columns is not None
     columns.ids(0)
-
-
-def _limits(field: FieldInfo) -> tuple[float, float] | None:
-    """Return the range of a field that is a number and has to be there; None for another one."""
-    info = msgspec.inspect.type_info(field.type)
-    if (
-        not field.required
-        or not isinstance(info, msgspec.inspect.FloatType)
-        or info.ge is None
-        or info.le is None
-    ):
-        return None
-    return float(info.ge), float(info.le)
-
-
-def _joined(texts: Sequence[bytes | None], spare: int = 0) -> tuple[Bytes, Integers]:
-    """Return texts one behind the other, with spare bytes behind them, and where each ends; None is empty."""
-    try:
-        text = b"".join([*texts, bytes(spare)])  # type: ignore[list-item]  # see below
-    except TypeError:  # None, which is rare, cannot be joined
-        return _joined([each or b"" for each in texts], spare)
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))  # type: ignore[arg-type]  # none is None
-    return _bytes_of(text), np.cumsum(lengths)
-
-
-def _parse(text: Bytes, begins: Integers, ends: Integers, numbers: Floats, usual: Flags) -> None:
-    """Parse those numbers that the scan has left to a parser."""
-    rows = np.flatnonzero(np.isnan(numbers) & usual)
-    if len(rows):
-        numbers[rows] = np.array(decode_list(text, begins[rows], ends[rows], _decode_numbers))
-
-
-def _bytes_of(text: bytes) -> Bytes:
-    return np.frombuffer(text, dtype=np.uint8)

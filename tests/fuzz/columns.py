@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pipeline.records.column_decoder import Scanner
+from pipeline.records.column_decoder import InputScanner
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.input_columns import InputColumns
 from tests.fuzz.mutations import mutated_bytes, mutated_json
@@ -30,7 +30,7 @@ def fuzz(rng: Random) -> str:
     """Decode messages in both ways."""
     decoder: InputDecoder[Any] = rng.choice([INTERACTION_DECODER, LABEL_DECODER])
     keys, values = zip(*(_message(rng, decoder is LABEL_DECODER) for _ in range(MESSAGES)), strict=True)
-    scanner = Scanner.of(decoder)
+    scanner = InputScanner.of(decoder)
     assert scanner is not None
     records, times = decode([*keys], [*values], decoder, LATEST)
     found = scanner.decode([*keys], [*values], LATEST)

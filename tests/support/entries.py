@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from confluent_kafka import Message
 
-from pipeline.records.column_decoder import DecodedColumns, Scanner
+from pipeline.records.column_decoder import DecodedColumns, InputScanner
 from pipeline.records.decoding import InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
 
-_scanner_of = cache(Scanner.of)
+_scanner_of = cache(InputScanner.of)
 
 
 class Entry(NamedTuple):

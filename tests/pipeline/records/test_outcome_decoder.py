@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
 from random import Random
 from typing import Any
@@ -169,6 +171,16 @@ def test_what_a_worker_writes_is_usual() -> None:
     found = OutcomeDecoder(OutputTypes.of(KUAIREC)).decode(written())
     assert not found.records
     assert (found.label_timestamps == NO_TIMESTAMP).any()
+
+
+def test_outcomes_with_space_and_in_another_order_are_usual_too() -> None:
+    texts = [json.loads(text) for text in written()[:FEWEST]]
+    values = [json.dumps(dict(reversed(text.items()))).encode().replace(b", ", b" ,") for text in texts]
+    values = [re.sub(rb"(?<=[0-9]) ,(?=[-0-9])", b",", value) for value in values]  # but not in the features
+    types = OutputTypes.of(KUAIREC)
+    found = OutcomeDecoder(types).decode(values)
+    assert not found.records
+    assert_alike(found, one_by_one(types, values))
 
 
 def test_a_part_of_an_outcome_is_not_read_on_in_the_next() -> None:

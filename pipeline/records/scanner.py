@@ -1,0 +1,165 @@
+"""Read the fields of records to columns, for inputs and for outcomes.
+
+Most records are flat objects in plain ASCII. These are read here. What is accepted and what it means is what
+the decoder of their type says, which has to be asked for every other record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import inspect
+from msgspec.structs import FieldInfo
+
+from pipeline.records import scan
+from pipeline.records.fields import Id
+from pipeline.records.input_columns import decode_list
+from pipeline.records.scan import Bytes, Flags, Floats, Integers
+from pipeline.records.words import SPARE
+
+_PLAIN: Final = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
+"""Characters of names that stand for themselves."""
+_decode_numbers = msgspec.json.Decoder(list[float]).decode
+_decode_lists = msgspec.json.Decoder(list[list[float]]).decode
+
+
+class Field(NamedTuple):
+    """A field of records."""
+
+    name: str
+    member: str
+    """Its name in JSON."""
+    kind: int
+    """See `pipeline.records.scan`."""
+    nullable: bool
+    limits: tuple[float, float]
+    """The range of its numbers; infinite where they have none."""
+
+    @classmethod
+    def of(cls, field: FieldInfo) -> Field | None:
+        """Return the field of a type; None for one that is not read here."""
+        info = inspect.type_info(field.type)
+        nullable = isinstance(info, inspect.UnionType) and info.includes_none
+        if isinstance(info, inspect.UnionType) and nullable:
+            others = tuple(each for each in info.types if not isinstance(each, inspect.NoneType))
+            info = others[0] if len(others) == 1 else inspect.UnionType(others)
+        info = info.type if isinstance(info, inspect.Metadata) else info
+        kind = scan.ID if field.type == Id else _kind(info, field.name)
+        if kind is None or not _PLAIN.issuperset(field.encode_name):
+            return None
+        least, most = getattr(info, "ge", None), getattr(info, "le", None)
+        limits = -np.inf if least is None else least, np.inf if most is None else most
+        return cls(field.name, field.encode_name, kind, nullable, limits)
+
+
+def _kind(info: inspect.Type, name: str) -> int | None:
+    match info:
+        case inspect.IntType(gt=None, lt=None) if (info.ge or 0) <= 0:
+            return scan.INTEGER
+        case inspect.FloatType(gt=None, lt=None):
+            return scan.NUMBER
+        case inspect.BoolType():
+            return scan.FLAG
+        case inspect.LiteralType() if name == "status":
+            return scan.STATUS
+        case inspect.ListType() if name == "features":
+            return scan.NUMBERS
+        case _:
+            return None
+
+
+class Scanned(NamedTuple):
+    """Fields of records by column; the rows of those that are not usual have no meaning."""
+
+    text: Bytes
+    """The records, one behind the other, and `SPARE` zeros."""
+    stops: Integers
+    """Where each record ends, shape (n,)."""
+    begins: Integers
+    """Where the value of each field begins, shape (fields, n)."""
+    ends: Integers
+    integers: Integers
+    """Whole numbers, also of ids, and flags; 0 for numbers; `scan.NOTHING` for null and for other ids; shape
+    (fields, n)."""
+    numbers: Floats
+    """Numbers, 0 for null; shape (fields, n)."""
+    lists: Floats
+    """The list of numbers, shape (n, its length)."""
+    usual: Flags
+    """Whether the columns have all of a record, shape (n,)."""
+
+
+class Scanner:
+    """Reads records of one type.
+
+    Parameters
+    ----------
+    fields
+        The fields that all records have.
+    only
+        Whether they have no other fields.
+    needed
+        The numbers that are needed, and not only to be numbers.
+    length
+        The length of their list of numbers.
+    """
+
+    def __init__(
+        self, fields: Sequence[Field], *, only: bool, needed: Sequence[str], length: int = 0
+    ) -> None:
+        names = [f'"{field.member}":'.encode() for field in fields]
+        whole = [field.limits[1] if field.kind == scan.INTEGER else np.inf for field in fields]
+        self.places = {field.name: place for place, field in enumerate(fields)}
+        """The place of each field among the columns."""
+        self._layout = (
+            np.frombuffer(b"".join([*names, bytes(SPARE)]), dtype=np.uint8),
+            np.cumsum([0, *map(len, names)]),
+            np.array([field.kind for field in fields]),
+            np.array([field.nullable for field in fields]),
+            np.array([int(min(each, scan.MAX_INTEGER)) for each in whole]),
+            only,
+        )
+        self._ranges = {
+            place: field.limits
+            for place, field in enumerate(fields)
+            if field.kind == scan.NUMBER and (field.name in needed or field.limits != (-np.inf, np.inf))
+        }
+        self._list = next((place for place, field in enumerate(fields) if field.kind == scan.NUMBERS), None)
+        self._length = length
+
+    def scan(self, records: Sequence[bytes | None]) -> Scanned:
+        """Read records; None is not usual."""
+        n, fields = len(records), len(self.places)
+        text, stops = joined_texts(records, SPARE)
+        begins, ends, integers = np.zeros((3, fields, n), dtype=np.int64)
+        numbers, lists = np.zeros((fields, n)), np.zeros((n, self._length))
+        usual, following = np.empty(n, dtype=np.bool_), np.full(fields + 1, scan.NOTHING)
+        scan.scan(text, stops, *self._layout, begins, ends, integers, numbers, lists, usual, following)
+        for place, (least, most) in self._ranges.items():
+            _parse(text, begins[place], ends[place], numbers[place], np.isnan(numbers[place]) & usual)
+            usual &= (numbers[place] >= least) & (numbers[place] <= most)
+        if (place_of_list := self._list) is not None:
+            unread = (integers[place_of_list] == scan.NOTHING) & usual
+            _parse(text, begins[place_of_list], ends[place_of_list], lists, unread)
+        return Scanned(text, stops, begins, ends, integers, numbers, lists, usual)
+
+
+def joined_texts(texts: Sequence[bytes | None], spare: int = 0) -> tuple[Bytes, Integers]:
+    """Return texts one behind the other, with spare zeros behind them, and where each ends; None is empty."""
+    try:
+        text = b"".join([*texts, bytes(spare)])  # type: ignore[list-item]  # see below
+    except TypeError:  # None, which is rare, cannot be joined
+        return joined_texts([each or b"" for each in texts], spare)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))  # type: ignore[arg-type]  # none is None
+    return np.frombuffer(text, dtype=np.uint8), np.cumsum(lengths)
+
+
+def _parse(text: Bytes, begins: Integers, ends: Integers, numbers: Floats, flags: Flags) -> None:
+    """Parse those numbers, or lists of numbers, that the scan has left to a parser."""
+    rows = np.flatnonzero(flags)
+    if len(rows):
+        decode = _decode_numbers if numbers.ndim == 1 else _decode_lists
+        numbers[rows] = np.array(decode_list(text, begins[rows], ends[rows], decode))
