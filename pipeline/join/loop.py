@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import ZERO, njit, read_only
-from pipeline.records.id_columns import IdColumns
+from pipeline.records.texts import Texts
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -117,8 +117,8 @@ class Messages(NamedTuple):
     """That of each label's event, shape (m,)."""
     label_sizes: Integers
     """Bytes of each label's message."""
-    interaction_ids: IdColumns
-    label_ids: IdColumns
+    interaction_ids: Texts
+    label_ids: Texts
 
 
 class Waiting(NamedTuple):
@@ -211,7 +211,7 @@ def join_messages(
     --------
     An interaction at time 10, and its label at 13; the time is 30 then, when nothing waits any longer.
 
-    >>> ids, none = IdColumns.of([7], [[1]]), np.empty(0, dtype=np.int64)
+    >>> ids, none = Texts.of_ids([7], [[1]]), np.empty(0, dtype=np.int64)
     >>> one, nothing = np.zeros(1, dtype=np.int64), Waiting(none, none, none, True, 0)
     >>> known = Known(one - 1, one - 1, one - 1, one > 0, one > 0, one > 0)
     >>> kinds = np.array([Message.INTERACTION, Message.LABEL, Message.TIME], dtype=np.uint8)
@@ -272,7 +272,7 @@ def join_messages(
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
-    none, ids = np.empty(0, dtype=np.int64), IdColumns.of([], [[]])
+    none, ids = np.empty(0, dtype=np.int64), Texts.of_ids([], [[]])
     nothing = Waiting(none, none, none, complete=True, size=0)
     flags, kinds = none > 0, none.astype(np.uint8)
     join_messages(

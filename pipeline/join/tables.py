@@ -32,7 +32,7 @@ from pipeline.join.spill import SpilledPredictions
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.records.id_columns import IdColumns
+from pipeline.records.texts import Texts
 
 MAX_TIME: Final = 2**62
 """Later than any timestamp."""
@@ -46,7 +46,7 @@ class WrittenIds(Protocol):
     def ids(self, numbers: Integers) -> list[list[Id]]:
         """Return the ids of predictions: that of its event, then that of each entity, of each."""
 
-    def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> NDArray[np.bool_]:
+    def same_ids(self, numbers: Integers, ids: Texts, rows: Integers) -> NDArray[np.bool_]:
         """Return of each prediction whether it has the ids of the row beside it, shape (n,)."""
 
 
@@ -160,7 +160,7 @@ class Join:
         own = iter(self._ids.of(rows[~written] - self._ids_from))
         return [next(elsewhere if each else own) for each in written.tolist()]
 
-    def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> NDArray[np.bool_]:
+    def same_ids(self, rows: Integers, ids: Texts, id_rows: Integers) -> NDArray[np.bool_]:
         """Return of each prediction in memory whether it has the ids of the row beside it, shape (n,)."""
         own = rows >= self._ids_from
         if self._written_ids is None or own.all():
@@ -262,7 +262,7 @@ class Join:
             numbers,
             np.array([each.timestamp for each in predictions], dtype=np.int64),
             np.array([each.model_version for each in predictions], dtype=np.int64),
-            IdColumns.of(
+            Texts.of_ids(
                 [each.event_id for each in predictions], columns_of([each.ids for each in predictions], 0)
             ),
         )
@@ -280,7 +280,7 @@ class Join:
         numbers: Integers,
         timestamps: Integers,
         versions: Integers,
-        ids: IdColumns,
+        ids: Texts,
     ) -> None:
         """`open` predictions column by column."""
         if not len(numbers):

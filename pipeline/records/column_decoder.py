@@ -22,9 +22,10 @@ from pipeline.records.decoding import (
     decode,
 )
 from pipeline.records.encoding import encode
-from pipeline.records.input_columns import InputColumns, joined
+from pipeline.records.input_columns import InputColumns
 from pipeline.records.scan import Integers
-from pipeline.records.scanner import Field, Scanner, joined_texts
+from pipeline.records.scanner import Field, Scanner
+from pipeline.records.texts import Texts, joined_texts
 
 FEWEST: Final = 16
 """Messages below which it costs less to decode them one by one."""
@@ -89,16 +90,16 @@ class InputScanner:
     def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         """Decode messages: see `pipeline.records.decoding.decode`."""
         scanned, ids = self._scanner.scan(values), self._ids
-        text, begins, ends, usual = scanned.text, scanned.begins, scanned.ends, scanned.usual
-        key_text, key_ends = joined_texts(keys)
-        scan.are_keys(text, begins[self._key], ends[self._key], key_text, key_ends, usual)
+        texts, usual, joined = scanned.values, scanned.usual, joined_texts(keys)
+        own = texts.column(self._key)
+        scan.are_keys(own.text, own.begins, own.ends, joined.text, joined.ends, usual)
         times = scanned.integers[ids]
         usual &= times <= latest
         columns = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
         found = DecodedColumns(
             [None] * len(values),
             times,
-            InputColumns(text, begins[:ids], ends[:ids], columns),
+            InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), columns),
             self._decoder.decode,
         )
         others = np.flatnonzero(~usual).tolist()
@@ -115,23 +116,24 @@ class InputScanner:
         """Decode the other messages one by one, and write what they hold to the columns."""
         records, times, columns, _ = decoded
         assert columns is not None
-        added, end = list[bytes](), len(columns.text)
+        (begins, ends), text = (columns.texts.begins, columns.texts.ends), columns.texts.text
+        added, end = list[bytes](), len(text)
         plain = decode([keys[row] for row in others], [values[row] for row in others], self._decoder, latest)
         for row, record in zip(others, plain.records, strict=True):
             records[row] = record
             if isinstance(record, RejectedRecord):
                 times[row] = NO_TIMESTAMP
-                columns.begins[:, row] = columns.ends[:, row] = 0
+                begins[:, row] = ends[:, row] = 0
                 continue
             times[row] = record.timestamp
             for name, column in columns.numbers.items():
                 column[row] = getattr(record, name)
             for number, each in enumerate((record.event_id, *record.ids)):
                 added.append(encode(each))
-                columns.begins[number, row], end = end, end + len(added[-1])
-                columns.ends[number, row] = end
-        text = joined([columns.text, np.frombuffer(b"".join(added), dtype=np.uint8)])
-        moved = InputColumns(text, columns.begins, columns.ends, columns.numbers)
+                begins[number, row], end = end, end + len(added[-1])
+                ends[number, row] = end
+        text = np.frombuffer(text.tobytes() + b"".join(added), dtype=np.uint8)
+        moved = InputColumns(Texts(text, begins, ends), columns.numbers)
         return DecodedColumns(records, times, moved, decoded.decode)
 
 

@@ -20,11 +20,11 @@ from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import FEATURES_LENGTH, Id
-from pipeline.records.input_columns import decode_list, joined
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.records.scan import Bytes, Flags, Floats, Integers
+from pipeline.records.scan import Flags, Floats, Integers
 from pipeline.records.scanner import Field, Scanned, Scanner
+from pipeline.records.texts import Texts
 
 FEWEST: Final = 16
 """Outcomes below which it costs less to decode them one by one."""
@@ -58,12 +58,10 @@ class DecodedOutcomes:
         Shape (n, features).
     records
         The outcomes by row that are not usual: all that hold shares, or replace a label.
-    text
-        The JSON of the others and of all events' ids is in it.
-    event_begins, event_ends
-        Where the ids of the events are in it, shape (n,).
-    begins, ends
-        Where the outcomes without a record are in it, shape (n,).
+    events
+        The JSON of the ids of the events, shape (n,).
+    texts
+        The JSON of those without a record, shape (n,).
     decode
         Makes the record of such an outcome.
 
@@ -88,11 +86,8 @@ class DecodedOutcomes:
     weights: Floats | None
     features: Floats
     records: Mapping[int, Outcome]
-    text: Bytes
-    event_begins: Integers
-    event_ends: Integers
-    begins: Integers
-    ends: Integers
+    events: Texts
+    texts: Texts
     decode: Callable[[bytes], Outcome]
 
     def __len__(self) -> int:
@@ -101,8 +96,6 @@ class DecodedOutcomes:
     @classmethod
     def of(cls, records: Sequence[Outcome], features: Floats, entities: int) -> Self:
         """Return the columns of records of a stream with so many entities, given their features."""
-        n, lines = len(records), [encode(each.event_id) for each in records]
-        stops = np.cumsum(np.fromiter(map(len, lines), np.int64, n))
         moments = [each.label_timestamp for each in records]
         weighted = bool(records) and records[0].weighted
         return cls(
@@ -117,11 +110,8 @@ class DecodedOutcomes:
             np.array([each.weight for each in records], dtype=np.float64) if weighted else None,
             features,
             dict(enumerate(records)),
-            _bytes_of(b"".join(lines)),
-            stops - np.fromiter(map(len, lines), np.int64, n),
-            stops,
-            np.zeros(n, dtype=np.int64),
-            np.zeros(n, dtype=np.int64),
+            Texts.of_ids([each.event_id for each in records], []).column(0),
+            Texts.of([b""] * len(records)),
             _no_record,
         )
 
@@ -143,16 +133,14 @@ class DecodedOutcomes:
             weights=None if self.weights is None else self.weights[rows],
             features=self.features[rows],
             records={row - begin: each for row, each in self.records.items() if begin <= row < end},
-            event_begins=self.event_begins[rows],
-            event_ends=self.event_ends[rows],
-            begins=self.begins[rows],
-            ends=self.ends[rows],
+            events=self.events.rows(begin, end),
+            texts=self.texts.rows(begin, end),
         )
 
     def record(self, row: int) -> Outcome:
         """Return the outcome of a row."""
         found = self.records.get(row)
-        return self.decode(self.text[self.begins[row] : self.ends[row]].tobytes()) if found is None else found
+        return self.decode(self.texts[row]) if found is None else found
 
 
 class OutcomeDecoder:
@@ -206,10 +194,10 @@ def _with_others(found: DecodedOutcomes, rows: Integers, others: DecodedOutcomes
     for name in ("timestamps", "label_timestamps", "learned", "labels", "weights", "features"):
         if getattr(found, name) is not None:
             getattr(found, name)[rows] = getattr(others, name)
-    found.event_begins[rows] = len(found.text) + others.event_begins
-    found.event_ends[rows] = len(found.text) + others.event_ends
     records = dict(zip(places, others.records.values(), strict=True))
-    return replace(found, records=records, text=joined([found.text, others.text]))
+    order = np.arange(len(found))
+    order[rows] = len(found) + np.arange(len(others))
+    return replace(found, records=records, events=Texts.concat([found.events, others.events]).select(order))
 
 
 def _lists(outcomes: DecodedOutcomes) -> list[list[Any]]:
@@ -243,7 +231,7 @@ class _OutcomeScanner:
         """Decode outcomes, and tell which of them are usual; the rows of the others have no meaning."""
         at = self._scanner.places
         scanned = self._scanner.scan(values)
-        text, stops, begins, ends, integers, numbers, features, usual = scanned
+        integers, numbers = scanned.integers, scanned.numbers
         ids = [at["event_id"] + 1 + number for number in range(self._types.entities)]
         sequences = integers[at["prediction_sequence"]].tolist()
         found = DecodedOutcomes(
@@ -256,16 +244,13 @@ class _OutcomeScanner:
             integers[at["label"]] != scan.NOTHING,
             numbers[at["watch_ratio"]] + 0.0,  # as `or 0.0` does, it makes 0 of what is negative and 0
             numbers[at["weight"]] if self._types.outcome.weighted else None,
-            features,
+            scanned.lists,
             {},
-            text,
-            begins[at["event_id"]],
-            ends[at["event_id"]],
-            np.append(0, stops)[:-1],
-            stops,
+            scanned.values.column(at["event_id"]),
+            scanned.records,
             self._types.raw_outcomes.decode,
         )
-        return found, usual
+        return found, scanned.usual
 
 
 _scanner_of = cache(_OutcomeScanner.of)  # it never changes, and takes milliseconds to make
@@ -273,17 +258,13 @@ _scanner_of = cache(_OutcomeScanner.of)  # it never changes, and takes milliseco
 
 def _ids(scanned: Scanned, place: int) -> list[Id]:
     """Return the ids of a field; of outcomes that are not usual, it may be any."""
-    integers, usual = scanned.integers[place], scanned.usual
+    integers = scanned.integers[place]
     found: list[Id] = integers.tolist()
-    rows = np.flatnonzero((integers == scan.NOTHING) & usual)
-    begins, ends = scanned.begins[place][rows], scanned.ends[place][rows]
-    for row, each in zip(rows.tolist(), decode_list(scanned.text, begins, ends, _decode_ids), strict=True):
+    rows = np.flatnonzero((integers == scan.NOTHING) & scanned.usual)
+    ids = scanned.values.column(place).select(rows).decode(_decode_ids)
+    for row, each in zip(rows.tolist(), ids, strict=True):
         found[row] = each
     return found
-
-
-def _bytes_of(text: bytes) -> Bytes:
-    return np.frombuffer(text, dtype=np.uint8)
 
 
 def warm_up() -> None:

@@ -451,28 +451,3 @@ def are_keys(
                         break
             usual[message] = same
         key_begin = key_end
-
-
-@njit(cache=True, nogil=True)
-def join_texts(text: Bytes, begins: Integers, ends: Integers, separator: int, out: Bytes) -> int:
-    """Write parts of a text one behind the other, each with a separator behind it; return where they end.
-
-    Parameters
-    ----------
-    text
-        The text.
-    begins, ends
-        Where the parts are, shape (n,).
-    separator
-        The byte behind each part.
-    out
-        Written: the parts. It has room for them.
-    """
-    at = 0
-    for part in range(len(begins)):
-        for place in range(begins[part], ends[part]):
-            out[at] = load_byte(text, place)
-            at += 1
-        out[at] = separator
-        at += 1
-    return at

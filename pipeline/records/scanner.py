@@ -16,8 +16,8 @@ from msgspec.structs import FieldInfo
 
 from pipeline.records import scan
 from pipeline.records.fields import Id
-from pipeline.records.input_columns import decode_list
-from pipeline.records.scan import Bytes, Flags, Floats, Integers
+from pipeline.records.scan import Flags, Floats, Integers
+from pipeline.records.texts import Texts, joined_texts
 from pipeline.records.words import SPARE
 
 _PLAIN: Final = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
@@ -74,13 +74,10 @@ def _kind(info: inspect.Type, name: str) -> int | None:
 class Scanned(NamedTuple):
     """Fields of records by column; the rows of those that are not usual have no meaning."""
 
-    text: Bytes
-    """The records, one behind the other, and `SPARE` zeros."""
-    stops: Integers
-    """Where each record ends, shape (n,)."""
-    begins: Integers
-    """Where the value of each field begins, shape (fields, n)."""
-    ends: Integers
+    records: Texts
+    """Shape (n,), one behind the other and with `SPARE` zeros behind them."""
+    values: Texts
+    """The value of each field in the same buffer, shape (fields, n)."""
     integers: Integers
     """Whole numbers, also of ids, and flags; 0 for numbers; `scan.NOTHING` for null and for other ids; shape
     (fields, n)."""
@@ -133,33 +130,33 @@ class Scanner:
     def scan(self, records: Sequence[bytes | None]) -> Scanned:
         """Read records; None is not usual."""
         n, fields = len(records), len(self.places)
-        text, stops = joined_texts(records, SPARE)
-        begins, ends, integers = np.zeros((3, fields, n), dtype=np.int64)
-        numbers, lists = np.zeros((fields, n)), np.zeros((n, self._length))
-        usual, following = np.empty(n, dtype=np.bool_), np.full(fields + 1, scan.NOTHING)
-        scan.scan(text, stops, *self._layout, begins, ends, integers, numbers, lists, usual, following)
+        whole = joined_texts(records, SPARE)
+        values = Texts(whole.text, *np.zeros((2, fields, n), dtype=np.int64))
+        integers, numbers = np.zeros((fields, n), dtype=np.int64), np.zeros((fields, n))
+        lists, usual = np.zeros((n, self._length)), np.empty(n, dtype=np.bool_)
+        scan.scan(
+            whole.text,
+            whole.ends,
+            *self._layout,
+            values.begins,
+            values.ends,
+            integers,
+            numbers,
+            lists,
+            usual,
+            np.full(fields + 1, scan.NOTHING),
+        )
         for place, (least, most) in self._ranges.items():
-            _parse(text, begins[place], ends[place], numbers[place], np.isnan(numbers[place]) & usual)
+            _parse(values.column(place), numbers[place], np.isnan(numbers[place]) & usual)
             usual &= (numbers[place] >= least) & (numbers[place] <= most)
-        if (place_of_list := self._list) is not None:
-            unread = (integers[place_of_list] == scan.NOTHING) & usual
-            _parse(text, begins[place_of_list], ends[place_of_list], lists, unread)
-        return Scanned(text, stops, begins, ends, integers, numbers, lists, usual)
+        if self._list is not None:
+            _parse(values.column(self._list), lists, (integers[self._list] == scan.NOTHING) & usual)
+        return Scanned(whole, values, integers, numbers, lists, usual)
 
 
-def joined_texts(texts: Sequence[bytes | None], spare: int = 0) -> tuple[Bytes, Integers]:
-    """Return texts one behind the other, with spare zeros behind them, and where each ends; None is empty."""
-    try:
-        text = b"".join([*texts, bytes(spare)])  # type: ignore[list-item]  # see below
-    except TypeError:  # None, which is rare, cannot be joined
-        return joined_texts([each or b"" for each in texts], spare)
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))  # type: ignore[arg-type]  # none is None
-    return np.frombuffer(text, dtype=np.uint8), np.cumsum(lengths)
-
-
-def _parse(text: Bytes, begins: Integers, ends: Integers, numbers: Floats, flags: Flags) -> None:
+def _parse(texts: Texts, numbers: Floats, flags: Flags) -> None:
     """Parse those numbers, or lists of numbers, that the scan has left to a parser."""
     rows = np.flatnonzero(flags)
     if len(rows):
         decode = _decode_numbers if numbers.ndim == 1 else _decode_lists
-        numbers[rows] = np.array(decode_list(text, begins[rows], ends[rows], decode))
+        numbers[rows] = np.array(texts.select(rows).decode(decode))

@@ -129,8 +129,8 @@ class TaskRestorer:
         sequences = [outcomes.sequences[row] for row in rows.tolist()]
         expired = outcomes.label_timestamps[rows] == NO_TIMESTAMP
         if join.corrections == "off" and not self.task.model.features.item_entities:
-            begins, ends = outcomes.event_begins[rows], outcomes.event_ends[rows]
-            digests = join.digester.digests_in(outcomes.text, begins, ends)
+            events = outcomes.events.select(rows)
+            digests = join.digester.digests_in(events.text, events.begins, events.ends)
             join.remember_all(digests, until[rows], sequences, expired)
             return
         records = [outcomes.record(row) for row in rows.tolist()]

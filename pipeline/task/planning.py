@@ -33,7 +33,7 @@ from pipeline.task.merging import Integers, Merged
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.slice import Slice, id_columns_of
+from pipeline.task.slice import Slice
 
 MAX_MESSAGES: Final = 4096
 """Most messages that are joined together."""
@@ -205,7 +205,7 @@ class _Consequences:
         of_labels, unlabelled, spilled = parts
         ids = [
             self.slice.labels.ids(column, labels[of_labels])
-            for column in range(len(self.slice.labels.begins))
+            for column in range(len(self.slice.labels.texts.begins))
         ]
         prior = _prior_in_memory(rows[of_labels], ids, self.slice.join)
         if len(unlabelled):
@@ -258,7 +258,7 @@ class _Consequences:
         left = np.ones(n, dtype=np.bool_)
         left[targets[targets < n]] = False
         waits = np.flatnonzero(left[opened])
-        rows, ids = opened[waits], id_columns_of(self.slice.interactions)
+        rows, ids = opened[waits], self.slice.interactions.texts
         whole = len(rows) == n
         join.open_rows(
             self.slice.digests[0] if whole else self.slice.digests[0][rows],

@@ -22,7 +22,6 @@ from pipeline.join.loop import (
 from pipeline.join.records import Pending
 from pipeline.join.symbols import number_events
 from pipeline.join.tables import Join
-from pipeline.records.id_columns import IdColumns
 from pipeline.records.input_columns import InputColumns
 from pipeline.task.merging import Integers, Merged
 from pipeline.task.record_queue import RecordQueue
@@ -88,7 +87,7 @@ class Slice:
         self.rows, self.places = _usable(merged)
         self.digests = _digests(self.interactions, join), _digests(self.labels, join)
         self.symbols = number_events(*self.digests)
-        self.label_ids = id_columns_of(self.labels)
+        self.label_ids = self.labels.texts
         self.interaction_times = interactions.times(merged.interactions)[self.places[0]]
         self.label_times = labels.times(merged.labels)[self.places[1]]
 
@@ -119,7 +118,7 @@ class Slice:
             self.symbols.interactions,
             self.symbols.labels,
             sizes,
-            id_columns_of(self.interactions),
+            self.interactions.texts,
             self.label_ids,
         )
         limits = Limits(
@@ -264,9 +263,5 @@ def _place(rows: Integers, wanted: Integers) -> Integers:
 
 def _digests(columns: InputColumns, join: Join) -> Digests:
     """Return the digests of the events."""
-    return join.digester.digests_in(columns.text, columns.begins[0], columns.ends[0])
-
-
-def id_columns_of(columns: InputColumns) -> IdColumns:
-    # Compiled code would be compiled once more for arrays that are not contiguous.
-    return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))
+    events = columns.texts.column(0)
+    return join.digester.digests_in(events.text, events.begins, events.ends)

@@ -43,9 +43,7 @@ def fuzz(rng: Random) -> str:
     columns = found.columns
     assert columns is not None
     kept = InputColumns(
-        columns.text,
-        columns.begins[:, rows],
-        columns.ends[:, rows],
+        columns.texts.select(np.array(rows, dtype=np.int64)),
         {name: column[rows] for name, column in columns.numbers.items()},
     )
     assert _exact(kept.ids(0)) == _exact([record.event_id for record in accepted])
