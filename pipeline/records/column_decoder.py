@@ -6,8 +6,8 @@ by message. It is asked for every message that is not usual.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,7 +28,7 @@ from pipeline.records.scanner import Field, Scanner
 from pipeline.records.texts import Texts, joined_texts
 
 FEWEST: Final = 16
-"""Messages below which it costs less to decode them one by one."""
+"""`ColumnDecoder.fewest` of workers."""
 
 
 def no_record(_value: bytes) -> Record:
@@ -49,46 +49,54 @@ class DecodedColumns(NamedTuple):
     """Makes the record of a message that is in the columns only, given its value."""
 
 
-class InputScanner:
-    """Decodes messages of one input to columns.
+def _fields(decoder: InputDecoder[Any]) -> list[Field] | None:
+    """Return the fields of an input's records, if these are nothing but ids, a time and numbers.
+
+    They are in this order, and the id of the event is the first.
+    """
+    if decoder.record is None:
+        return None
+    fields = {field.name: field for field in msgspec.structs.fields(decoder.record)}
+    ids = ["event_id", *decoder.record.id_fields]
+    others = [name for name in fields if name not in {*ids, "timestamp"}]
+    kinds = [scan.ID] * len(ids) + [scan.INTEGER] + [scan.NUMBER] * len(others)
+    found = [Field.of(fields[name]) for name in (*ids, "timestamp", *others)]
+    known = [field for field in found if field is not None and not field.nullable]
+    every = all(field.required for field in fields.values()) and len(fields) <= scan.MAX_FIELDS
+    return known if every and [field.kind for field in known] == kinds else None
+
+
+class ColumnDecoder:
+    """Decodes messages of one input: to columns where that can be done, else to records.
 
     Parameters
     ----------
     decoder
         Decodes messages one by one.
-    fields
-        The fields of its records: ids, that of the event first, the time, and numbers.
+    fewest
+        Messages below which it costs less to decode them one by one.
     """
 
-    def __init__(self, decoder: InputDecoder[Any], fields: Sequence[Field]) -> None:
+    def __init__(self, decoder: InputDecoder[Any], fewest: int = FEWEST) -> None:
         self._decoder = decoder
-        self._numbers = [field.name for field in fields if field.kind == scan.NUMBER]
-        self._ids = len(fields) - len(self._numbers) - 1
-        self._key = [field.member for field in fields].index(decoder.key_field)
-        self._scanner = Scanner(fields, only=False, needed=self._numbers)
-
-    @classmethod
-    def of(cls, decoder: InputDecoder[Any]) -> Self | None:
-        """Return the scanner of a decoder, if its records are nothing but ids, a time and numbers."""
-        if decoder.record is None:
-            return None
-        fields = {field.name: field for field in msgspec.structs.fields(decoder.record)}
-        ids = ["event_id", *decoder.record.id_fields]
-        others = [name for name in fields if name not in {*ids, "timestamp"}]
-        found = [Field.of(fields[name]) for name in (*ids, "timestamp", *others)]
-        kinds = [scan.ID] * len(ids) + [scan.INTEGER] + [scan.NUMBER] * len(others)
-        known = [field for field in found if field is not None]
-        if (
-            [field.kind for field in known] != kinds
-            or any(field.nullable for field in known)
-            or not all(field.required for field in fields.values())
-            or len(known) > scan.MAX_FIELDS
-        ):
-            return None
-        return cls(decoder, known)
+        self._fewest = fewest
+        fields = _fields(decoder)
+        self.to_columns = fields is not None
+        """Whether it decodes to columns."""
+        if fields is not None:
+            self._numbers = [field.name for field in fields if field.kind == scan.NUMBER]
+            self._ids = len(fields) - len(self._numbers) - 1
+            self._key = [field.member for field in fields].index(decoder.key_field)
+            self._scanner = Scanner(fields, only=False, needed=self._numbers)
 
     def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         """Decode messages: see `pipeline.records.decoding.decode`."""
+        if self.to_columns and len(values) >= self._fewest:
+            return self._columns(keys, values, latest)
+        records, times = decode(keys, values, self._decoder, latest)
+        return DecodedColumns([*records], times)
+
+    def _columns(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         scanned, ids = self._scanner.scan(values), self._ids
         texts, usual, joined = scanned.values, scanned.usual, joined_texts(keys)
         own = texts.column(self._key)
@@ -137,32 +145,9 @@ class InputScanner:
         return DecodedColumns(records, times, moved, decoded.decode)
 
 
-class ColumnDecoder:
-    """Decodes messages of one input: to columns where that can be done, else to records.
-
-    Parameters
-    ----------
-    decoder
-        Decodes messages one by one.
-    """
-
-    def __init__(self, decoder: InputDecoder[Any]) -> None:
-        self._decoder = decoder
-        self._scanner = InputScanner.of(decoder)
-
-    def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
-        """Decode messages: see `pipeline.records.decoding.decode`."""
-        if self._scanner is not None and len(values) >= FEWEST:
-            return self._scanner.decode(keys, values, latest)
-        records, times = decode(keys, values, self._decoder, latest)
-        return DecodedColumns([*records], times)
-
-
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     value = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
-    scanner = InputScanner.of(LABEL_DECODER)
-    assert scanner is not None
-    columns = scanner.decode([b"7"], [value], latest=5).columns
+    columns = ColumnDecoder(LABEL_DECODER, fewest=1).decode([b"7"], [value], latest=5).columns
     assert columns is not None
     columns.ids(0)

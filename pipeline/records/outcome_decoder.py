@@ -14,17 +14,16 @@ from typing import Any, Final, Self
 import msgspec
 import numpy as np
 
-from pipeline.records import scan
-from pipeline.records.decimals import decode_rows
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.records.scan import Flags, Floats, Integers
-from pipeline.records.scanner import Field, Scanned, Scanner
+from pipeline.records.scan import Flags, Integers
+from pipeline.records.scanner import Field, Scanned, Scanner, decode_lists
 from pipeline.records.texts import Texts
+from pipeline.records.tokens import NOTHING, Floats
 
 FEWEST: Final = 16
 """Outcomes below which it costs less to decode them one by one."""
@@ -143,6 +142,17 @@ class DecodedOutcomes:
         return self.decode(self.texts[row]) if found is None else found
 
 
+@cache  # it never changes, and takes milliseconds to make
+def _scanner_of(types: OutputTypes) -> Scanner | None:
+    """Return the scanner of a stream's outcomes; None where they have fields that it does not know."""
+    fields = [field for field in msgspec.structs.fields(types.outcome) if field.required]
+    known = [found for field in fields if (found := Field.of(field)) is not None]
+    if types.slates is not None or len(known) < len(fields):
+        return None
+    # An outcome that has more fields holds shares, or replaces a label.
+    return Scanner(known, only=True, needed=["watch_ratio"], length=types.features)
+
+
 class OutcomeDecoder:
     """Decodes outcomes of one stream.
 
@@ -171,17 +181,40 @@ class OutcomeDecoder:
         """
         if self._scanner is None or len(values) < FEWEST:
             return self._records(values)
-        found, usual = self._scanner.decode(values)
-        if usual.all():
+        scanned = self._scanner.scan(values)
+        found = self._columns(scanned, self._scanner.places)
+        if scanned.usual.all():
             return found
-        others = np.flatnonzero(~usual)
+        others = np.flatnonzero(~scanned.usual)
         records = self._records([values[row] for row in others.tolist()])
         return records if len(others) == len(values) else _with_others(found, others, records)
+
+    def _columns(self, scanned: Scanned, at: Mapping[str, int]) -> DecodedOutcomes:
+        """Return usual outcomes; the rows of the others have no meaning."""
+        integers, numbers = scanned.integers, scanned.numbers
+        ids = [at["event_id"] + 1 + number for number in range(self.types.entities)]
+        sequences = integers[at["prediction_sequence"]].tolist()
+        return DecodedOutcomes(
+            integers[at["sequence"]].tolist(),
+            sequences,
+            [*sequences],
+            tuple([_ids(scanned, place) for place in ids]),
+            integers[at["timestamp"]],
+            integers[at["label_timestamp"]],
+            integers[at["label"]] != NOTHING,
+            numbers[at["watch_ratio"]] + 0.0,  # as `or 0.0` does, it makes 0 of what is negative and 0
+            numbers[at["weight"]] if self.types.outcome.weighted else None,
+            scanned.lists,
+            {},
+            scanned.values.column(at["event_id"]),
+            scanned.records,
+            self.types.raw_outcomes.decode,
+        )
 
     def _records(self, values: Sequence[bytes]) -> DecodedOutcomes:
         """Decode outcomes one by one."""
         records = list(map(self.types.raw_outcomes.decode, values))
-        features = decode_rows([record.features for record in records], self.types.features)
+        features = decode_lists([bytes(record.features) for record in records], self.types.features)
         return DecodedOutcomes.of(records, features, self.types.entities)
 
 
@@ -204,63 +237,11 @@ def _lists(outcomes: DecodedOutcomes) -> list[list[Any]]:
     return [outcomes.sequences, outcomes.prediction_sequences, outcomes.prediction_numbers, *outcomes.ids]
 
 
-class _OutcomeScanner:
-    """Reads usual outcomes.
-
-    Parameters
-    ----------
-    types
-        The types of the stream's outputs.
-    fields
-        The fields of an outcome up to its sequence.
-    """
-
-    def __init__(self, types: OutputTypes, fields: Sequence[Field]) -> None:
-        self._types = types
-        # An outcome that has more fields holds shares, or replaces a label.
-        self._scanner = Scanner(fields, only=True, needed=["watch_ratio"], length=types.features)
-
-    @classmethod
-    def of(cls, types: OutputTypes) -> Self | None:
-        """Return the scanner of a stream's outcomes; None where they have fields that it does not know."""
-        fields = [field for field in msgspec.structs.fields(types.outcome) if field.required]
-        known = [found for field in fields if (found := Field.of(field)) is not None]
-        return cls(types, known) if types.slates is None and len(known) == len(fields) else None
-
-    def decode(self, values: Sequence[bytes]) -> tuple[DecodedOutcomes, Flags]:
-        """Decode outcomes, and tell which of them are usual; the rows of the others have no meaning."""
-        at = self._scanner.places
-        scanned = self._scanner.scan(values)
-        integers, numbers = scanned.integers, scanned.numbers
-        ids = [at["event_id"] + 1 + number for number in range(self._types.entities)]
-        sequences = integers[at["prediction_sequence"]].tolist()
-        found = DecodedOutcomes(
-            integers[at["sequence"]].tolist(),
-            sequences,
-            [*sequences],
-            tuple([_ids(scanned, place) for place in ids]),
-            integers[at["timestamp"]],
-            integers[at["label_timestamp"]],
-            integers[at["label"]] != scan.NOTHING,
-            numbers[at["watch_ratio"]] + 0.0,  # as `or 0.0` does, it makes 0 of what is negative and 0
-            numbers[at["weight"]] if self._types.outcome.weighted else None,
-            scanned.lists,
-            {},
-            scanned.values.column(at["event_id"]),
-            scanned.records,
-            self._types.raw_outcomes.decode,
-        )
-        return found, scanned.usual
-
-
-_scanner_of = cache(_OutcomeScanner.of)  # it never changes, and takes milliseconds to make
-
-
 def _ids(scanned: Scanned, place: int) -> list[Id]:
     """Return the ids of a field; of outcomes that are not usual, it may be any."""
     integers = scanned.integers[place]
     found: list[Id] = integers.tolist()
-    rows = np.flatnonzero((integers == scan.NOTHING) & scanned.usual)
+    rows = np.flatnonzero((integers == NOTHING) & scanned.usual)
     ids = scanned.values.column(place).select(rows).decode(_decode_ids)
     for row, each in zip(rows.tolist(), ids, strict=True):
         found[row] = each
@@ -272,5 +253,6 @@ def warm_up() -> None:
     outcome = Outcome(
         "e", 7, 3, 5, 0.5, 0.6, True, [0.25] * FEATURES_LENGTH, 0, 9, 0.8, True, 6, True, 0.2, "labelled", 4
     )
-    found = OutcomeDecoder(KUAIREC_TYPES).decode([encode(outcome)] * FEWEST)
-    assert not found.records, "an outcome as workers write it is not usual"
+    decoder = OutcomeDecoder(KUAIREC_TYPES)
+    assert not decoder.decode([encode(outcome)] * FEWEST).records, "an outcome of a worker is not usual"
+    decoder.decode([encode(outcome)])

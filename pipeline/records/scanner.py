@@ -16,10 +16,12 @@ from msgspec.structs import FieldInfo
 
 from pipeline.records import scan
 from pipeline.records.fields import Id
-from pipeline.records.scan import Flags, Floats, Integers
+from pipeline.records.scan import Flags, Integers
 from pipeline.records.texts import Texts, joined_texts
+from pipeline.records.tokens import NOTHING, Floats
 from pipeline.records.words import SPARE
 
+MAX_INTEGER: Final = 2**63 - 1
 _PLAIN: Final = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
 """Characters of names that stand for themselves."""
 _decode_numbers = msgspec.json.Decoder(list[float]).decode
@@ -79,7 +81,7 @@ class Scanned(NamedTuple):
     values: Texts
     """The value of each field in the same buffer, shape (fields, n)."""
     integers: Integers
-    """Whole numbers, also of ids, and flags; 0 for numbers; `scan.NOTHING` for null and for other ids; shape
+    """Whole numbers, also of ids, and flags; 0 for numbers; `NOTHING` for null and for other ids; shape
     (fields, n)."""
     numbers: Floats
     """Numbers, 0 for null; shape (fields, n)."""
@@ -116,7 +118,7 @@ class Scanner:
             np.cumsum([0, *map(len, names)]),
             np.array([field.kind for field in fields]),
             np.array([field.nullable for field in fields]),
-            np.array([int(min(each, scan.MAX_INTEGER)) for each in whole]),
+            np.array([int(min(each, MAX_INTEGER)) for each in whole]),
             only,
         )
         self._ranges = {
@@ -132,8 +134,8 @@ class Scanner:
         n, fields = len(records), len(self.places)
         whole = joined_texts(records, SPARE)
         values = Texts(whole.text, *np.zeros((2, fields, n), dtype=np.int64))
-        integers, numbers = np.zeros((fields, n), dtype=np.int64), np.zeros((fields, n))
-        lists, usual = np.zeros((n, self._length)), np.empty(n, dtype=np.bool_)
+        integers, numbers = np.empty((fields, n), dtype=np.int64), np.zeros((fields, n))
+        lists, usual = np.empty((n, self._length)), np.empty(n, dtype=np.bool_)
         scan.scan(
             whole.text,
             whole.ends,
@@ -144,14 +146,38 @@ class Scanner:
             numbers,
             lists,
             usual,
-            np.full(fields + 1, scan.NOTHING),
+            np.full(fields + 1, NOTHING),
         )
         for place, (least, most) in self._ranges.items():
             _parse(values.column(place), numbers[place], np.isnan(numbers[place]) & usual)
             usual &= (numbers[place] >= least) & (numbers[place] <= most)
         if self._list is not None:
-            _parse(values.column(self._list), lists, (integers[self._list] == scan.NOTHING) & usual)
+            _parse(values.column(self._list), lists, (integers[self._list] == NOTHING) & usual)
         return Scanned(whole, values, integers, numbers, lists, usual)
+
+
+def decode_lists(texts: Sequence[bytes], length: int) -> Floats:
+    """Decode JSON lists of so many numbers each into rows, shape (n, length).
+
+    Raises
+    ------
+    msgspec.DecodeError
+        One of the texts is no such list.
+
+    Examples
+    --------
+    >>> decode_lists([b"[0.25,-3.0]", b"[4e-6,17.483921]"], 2).tolist()
+    [[0.25, -3.0], [4e-06, 17.483921]]
+    """
+    whole = joined_texts(texts, SPARE)
+    lists, usual = np.empty((len(texts), length)), np.empty(len(texts), dtype=np.bool_)
+    scan.read_lists(whole.text, whole.begins, whole.ends, lists, usual)
+    for row in np.flatnonzero(~usual).tolist():
+        numbers = _decode_numbers(texts[row])
+        if len(numbers) != length:
+            raise msgspec.ValidationError(f"Expected `array` of length {length}")
+        lists[row] = numbers
+    return lists
 
 
 def _parse(texts: Texts, numbers: Floats, flags: Flags) -> None:
