@@ -6,8 +6,7 @@ by message. It is asked for every message that is not usual.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -16,6 +15,7 @@ from pipeline.records import scan
 from pipeline.records.decoding import (
     LABEL_DECODER,
     NO_TIMESTAMP,
+    Decoded,
     InputDecoder,
     Record,
     RejectedRecord,
@@ -23,30 +23,11 @@ from pipeline.records.decoding import (
 )
 from pipeline.records.encoding import encode
 from pipeline.records.input_columns import InputColumns
-from pipeline.records.scan import Integers
 from pipeline.records.scanner import Field, Scanner
 from pipeline.records.texts import Texts, joined_texts
 
 FEWEST: Final = 16
 """`ColumnDecoder.fewest` of workers."""
-
-
-def no_record(_value: bytes) -> Record:
-    """Stand for the decoder of messages that all have records."""
-    raise AssertionError("the message was decoded to nothing")
-
-
-class DecodedColumns(NamedTuple):
-    """What messages were decoded to, in their order."""
-
-    records: list[Record | None]
-    """None for what is in the columns only."""
-    times: Integers
-    """Timestamps, in milliseconds, shape (n,); `NO_TIMESTAMP` for what cannot be used."""
-    columns: InputColumns | None = None
-    """None where each message has a record; what cannot be used has a row of no meaning."""
-    decode: Callable[[bytes], Record] = no_record
-    """Makes the record of a message that is in the columns only, given its value."""
 
 
 def _fields(decoder: InputDecoder[Any]) -> list[Field] | None:
@@ -89,14 +70,18 @@ class ColumnDecoder:
             self._key = [field.member for field in fields].index(decoder.key_field)
             self._scanner = Scanner(fields, only=False, needed=self._numbers)
 
-    def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
+    def decode(
+        self, keys: list[bytes | None], values: list[bytes | None], latest: int
+    ) -> Decoded[Record | None]:
         """Decode messages: see `pipeline.records.decoding.decode`."""
         if self.to_columns and len(values) >= self._fewest:
             return self._columns(keys, values, latest)
-        records, times = decode(keys, values, self._decoder, latest)
-        return DecodedColumns([*records], times)
+        records, times, *_ = decode(keys, values, self._decoder, latest)
+        return Decoded([*records], times)
 
-    def _columns(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
+    def _columns(
+        self, keys: list[bytes | None], values: list[bytes | None], latest: int
+    ) -> Decoded[Record | None]:
         scanned, ids = self._scanner.scan(values), self._ids
         texts, usual, joined = scanned.values, scanned.usual, joined_texts(keys)
         own = texts.column(self._key)
@@ -104,7 +89,7 @@ class ColumnDecoder:
         times = scanned.integers[ids]
         usual &= times <= latest
         columns = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
-        found = DecodedColumns(
+        found = Decoded[Record | None](
             [None] * len(values),
             times,
             InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), columns),
@@ -119,8 +104,8 @@ class ColumnDecoder:
         keys: list[bytes | None],
         values: list[bytes | None],
         latest: int,
-        decoded: DecodedColumns,
-    ) -> DecodedColumns:
+        decoded: Decoded[Record | None],
+    ) -> Decoded[Record | None]:
         """Decode the other messages one by one, and write what they hold to the columns."""
         records, times, columns, _ = decoded
         assert columns is not None
@@ -142,7 +127,7 @@ class ColumnDecoder:
                 ends[number, row] = end
         text = np.frombuffer(text.tobytes() + b"".join(added), dtype=np.uint8)
         moved = InputColumns(Texts(text, begins, ends), columns.numbers)
-        return DecodedColumns(records, times, moved, decoded.decode)
+        return Decoded(records, times, moved, decoded.decode)
 
 
 def warm_up() -> None:

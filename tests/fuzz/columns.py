@@ -30,7 +30,7 @@ def fuzz(rng: Random) -> str:
     """Decode messages in both ways."""
     decoder: InputDecoder[Any] = rng.choice([INTERACTION_DECODER, LABEL_DECODER])
     keys, values = zip(*(_message(rng, decoder is LABEL_DECODER) for _ in range(MESSAGES)), strict=True)
-    records, times = decode([*keys], [*values], decoder, LATEST)
+    records, times, *_ = decode([*keys], [*values], decoder, LATEST)
     found = ColumnDecoder(decoder).decode([*keys], [*values], LATEST)
     assert found.times.tolist() == times.tolist()
     for value, record, other in zip(values, records, found.records, strict=True):

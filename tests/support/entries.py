@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from confluent_kafka import Message
 
-from pipeline.records.column_decoder import ColumnDecoder, DecodedColumns
-from pipeline.records.decoding import InputDecoder, Record, decode
+from pipeline.records.column_decoder import ColumnDecoder
+from pipeline.records.decoding import Decoded, InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
 
@@ -42,7 +42,7 @@ def queued(decoded: Sequence[Entry]) -> PolledMessages:
         found = _to_columns(decoded[0].decoder, 1).decode(keys, values, decoded[0].latest)
     return PolledMessages(
         [delivered(entry.source) for entry in decoded],
-        found or DecodedColumns([], np.empty(0, dtype=np.int64)),
+        found or Decoded([], np.empty(0, dtype=np.int64)),
         [entry.source.size for entry in decoded],
     )
 

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.records.column_decoder import FEWEST, ColumnDecoder, DecodedColumns
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
+from pipeline.records.column_decoder import FEWEST, ColumnDecoder
+from pipeline.records.decoding import (
+    INTERACTION_DECODER,
+    LABEL_DECODER,
+    Decoded,
+    Record,
+    RejectedRecord,
+    decode,
+)
 from pipeline.records.input_columns import InputColumns
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.kuairec import WatchLabel
@@ -24,7 +31,7 @@ LATEST = 10**9
 LABEL = b'{"event_id":"e","user_id":7,"video_id":-3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
 
 
-def scanned(*values: bytes, key: bytes = b"7") -> DecodedColumns:
+def scanned(*values: bytes, key: bytes = b"7") -> Decoded[Record | None]:
     scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
     return scanner.decode([key] * len(values), [*values], LATEST)
 
