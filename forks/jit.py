@@ -25,6 +25,8 @@ ZERO: Final = cast("int", np.int64(0))
 TRUE: Final = cast("bool", np.bool_(True))
 FALSE: Final = cast("bool", np.bool_(False))
 """The same as truth values."""
+MARKS: Final = (b"njit", b"intrinsic")
+"""What a file has if its code is compiled: functions, or the instructions that they are made of."""
 
 
 @functools.cache
@@ -39,16 +41,18 @@ def _warn() -> None:
 
 @functools.cache
 def _sources(package: str) -> str:
-    """Return a digest of the files with compiled functions, of a package and of this one.
+    """Return a digest of the files whose code is compiled, of a package and of this one.
 
-    The code of a function contains that of others, also from other files. Numba looks at the function's own
-    file alone, and would go on with the former code of those that have changed, which may have other bits.
+    The code of a function contains that of others, also from other files, and the constants that these name.
+    Numba looks at the function's own file alone, and would go on with the former code of those that have
+    changed, which may have other bits. A test holds that nothing compiled comes from a file without a mark.
     """
     digest = hashlib.sha256()
     folders = {Path(__file__).parent, *map(Path, getattr(sys.modules[package], "__path__", ()))}
     for folder in sorted(folders):
         for file in sorted(folder.rglob("*.py")):
-            if b"njit" in (text := file.read_bytes()):
+            text = file.read_bytes()
+            if any(mark in text for mark in MARKS):
                 digest.update(text)
     return digest.hexdigest()
 

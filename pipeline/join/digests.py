@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forks.jit import ZERO, njit, read_only
 from pipeline.join.identity import Identity
-from pipeline.records.id_columns import IdColumns
+from pipeline.records.texts import Texts
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Digests: TypeAlias = NDArray[np.uint64]
@@ -47,7 +47,7 @@ class Digester:
     >>> digests = digester.digests(["7", 7])
     >>> digests.shape, bool((digests[0] == digests[1]).all())
     ((2, 2), False)
-    >>> columns = IdColumns.of([7], [["u"], ["v"]])
+    >>> columns = Texts.of_ids([7], [["u"], ["v"]])
     >>> bool((digester.digests_of(columns, [1]) == digester.digests([(7, "v")])).all())
     True
     """
@@ -64,14 +64,14 @@ class Digester:
         hash_lines(np.frombuffer(_encode_lines(ids), dtype=np.uint8), self._key, found)
         return found
 
-    def digests_of(self, ids: IdColumns, item_entities: Sequence[int] = ()) -> Digests:
+    def digests_of(self, ids: Texts, item_entities: Sequence[int] = ()) -> Digests:
         """Return the digests of events, or of items of slates, which name these entities; shape (n, 2)."""
         if not item_entities or not ids.begins.shape[1]:
             return self.digests_in(ids.text, ids.begins[0], ids.ends[0])
         columns = [0, *(1 + entity for entity in item_entities)]
-        return self.digests_of_rows(IdColumns(ids.text, ids.begins[columns], ids.ends[columns]))
+        return self.digests_of_rows(Texts(ids.text, ids.begins[columns], ids.ends[columns]))
 
-    def digests_of_rows(self, ids: IdColumns) -> Digests:
+    def digests_of_rows(self, ids: Texts) -> Digests:
         """Return the digests of all ids of each row, shape (n, 2)."""
         begins, ends = ids.begins, ids.ends
         lines = np.empty(int((ends - begins).sum()) + (len(begins) + 2) * begins.shape[1], dtype=np.uint8)

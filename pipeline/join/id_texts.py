@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from forks.jit import njit, read_only
 from pipeline.records.fields import Id
-from pipeline.records.id_columns import IdColumns
 from pipeline.records.narrow_integers import NarrowIntegers
+from pipeline.records.texts import Texts
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]
@@ -30,7 +30,7 @@ class IdTexts:
     Examples
     --------
     >>> texts = IdTexts()
-    >>> texts.append(IdColumns.of(["e", 5], [[7, "u"]]))
+    >>> texts.append(Texts.of_ids(["e", 5], [[7, "u"]]))
     >>> texts.of(np.array([1, 0])), len(texts)
     ([[5, 'u'], ['e', 7]], 2)
     >>> texts.keep(np.array([1]))
@@ -47,7 +47,7 @@ class IdTexts:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def append(self, ids: IdColumns) -> None:
+    def append(self, ids: Texts) -> None:
         """Add the ids of the next rows."""
         out = np.empty(int((ids.ends - ids.begins).sum()) + ids.begins.size, dtype=np.uint8)
         ends = np.empty(ids.begins.shape[1], dtype=np.int64)
@@ -64,7 +64,7 @@ class IdTexts:
         ids: list[list[Id]] = _decode(b"[[" + found + b"]]")
         return ids
 
-    def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> NDArray[np.bool_]:
+    def equal(self, rows: Integers, other: Texts, other_rows: Integers) -> NDArray[np.bool_]:
         """Return of each row whether its ids are those of the other row beside it, shape (n,)."""
         begins, ends, equal = self._ends[rows], self._ends[rows + 1], np.zeros(len(rows), dtype=np.bool_)
         others = read_only(other.text)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import ZERO, njit, read_only
-from pipeline.records.id_columns import IdColumns
+from pipeline.records.texts import Texts
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -137,8 +137,8 @@ class Messages(NamedTuple):
     """Bytes of each label's message."""
     label_values: Floats
     """The value of each label; it is read where labels are corrected."""
-    interaction_ids: IdColumns
-    label_ids: IdColumns
+    interaction_ids: Texts
+    label_ids: Texts
 
 
 class Waiting(NamedTuple):
@@ -241,7 +241,7 @@ def join_messages(
     --------
     An interaction at time 10, and its label at 13; the time is 30 then, when nothing waits any longer.
 
-    >>> ids, none = IdColumns.of([7], [[1]]), np.empty(0, dtype=np.int64)
+    >>> ids, none = Texts.of_ids([7], [[1]]), np.empty(0, dtype=np.int64)
     >>> one, nothing = np.zeros(1, dtype=np.int64), Waiting(none, none, none, True, 0)
     >>> value, no = np.ones(1), one > 0
     >>> known = Known(one - 1, one - 1, one - 1, one - 1, value, no, no, no)
@@ -313,7 +313,7 @@ def join_messages(
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
-    none, ids = np.empty(0, dtype=np.int64), IdColumns.of([], [[]])
+    none, ids = np.empty(0, dtype=np.int64), Texts.of_ids([], [[]])
     nothing = Waiting(none, none, none, complete=True, size=0)
     flags, kinds, values = none > 0, none.astype(np.uint8), none.astype(np.float64)
     join_messages(

@@ -12,7 +12,7 @@ from pipeline.join.event_rows import Integers
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.prediction_rows import UNDECIDED, PredictionRows
 from pipeline.records.fields import Id
-from pipeline.records.id_columns import IdColumns
+from pipeline.records.texts import Texts
 
 
 class WrittenIds(Protocol):
@@ -21,7 +21,7 @@ class WrittenIds(Protocol):
     def ids(self, numbers: Integers) -> list[list[Id]]:
         """Return the ids of predictions: that of its event, then that of each entity, of each."""
 
-    def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> NDArray[np.bool_]:
+    def same_ids(self, numbers: Integers, ids: Texts, rows: Integers) -> NDArray[np.bool_]:
         """Return of each prediction whether it has the ids of the row beside it, shape (n,)."""
 
 
@@ -36,7 +36,7 @@ class PendingPredictions(PredictionRows):
         """The ids of the rows before."""
 
     def open(
-        self, digests: Digests, numbers: Integers, deadlines: Integers, versions: Integers, ids: IdColumns
+        self, digests: Digests, numbers: Integers, deadlines: Integers, versions: Integers, ids: Texts
     ) -> Integers:
         """Let predictions wait, and return their rows.
 
@@ -65,7 +65,7 @@ class PendingPredictions(PredictionRows):
         own = iter(self._ids.of(rows[~written] - self._ids_from))
         return [next(elsewhere if each else own) for each in written.tolist()]
 
-    def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> NDArray[np.bool_]:
+    def same_ids(self, rows: Integers, ids: Texts, id_rows: Integers) -> NDArray[np.bool_]:
         """Return of each prediction whether it has the ids of the row beside it, shape (n,)."""
         own = rows >= self._ids_from
         if self._written_ids is None or own.all():

@@ -31,8 +31,8 @@ from pipeline.join.prediction_rows import ModelColumns
 from pipeline.join.records import EarlyLabel, Pending
 from pipeline.join.spill import SpilledPredictions
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.records.id_columns import IdColumns
 from pipeline.records.outputs import Outcome
+from pipeline.records.texts import Texts
 
 MAX_TIME: Final = 2**62
 """Later than any timestamp."""
@@ -110,7 +110,7 @@ class Join:
         """Whether a corrected label is learned in place of the former one, and not beside it."""
         self.early_labels = EarlyLabels(settings.early)
 
-    def digests_of(self, ids: IdColumns) -> Digests:
+    def digests_of(self, ids: Texts) -> Digests:
         """Return the digests of the events of rows, shape (n, 2)."""
         return self.digester.digests_of(ids, self._item_entities)
 
@@ -164,7 +164,7 @@ class Join:
         numbers = np.array([each.sequence for each in predictions], dtype=np.int64)
         timestamps = np.array([each.timestamp for each in predictions], dtype=np.int64)
         versions = np.array([each.model_version for each in predictions], dtype=np.int64)
-        ids = IdColumns.of_rows([(each.event_id, *each.ids) for each in predictions])
+        ids = Texts.of_id_rows([(each.event_id, *each.ids) for each in predictions])
         rows = self.pending.open(self.digests_of(ids), numbers, timestamps + self.window, versions, ids)
         if predictions[0].scored:
             self.pending.store(rows, ModelColumns.of(predictions))
@@ -228,7 +228,7 @@ class Join:
             NO_TIMESTAMP if each.label_timestamp is None else each.label_timestamp for each in outcomes
         ]
         until = self.remembered_until(timestamps, np.array(known_at, dtype=np.int64))
-        ids = IdColumns.of_rows([(each.event_id, *each.ids) for each in outcomes])
+        ids = Texts.of_id_rows([(each.event_id, *each.ids) for each in outcomes])
         digests = self.digests_of(ids)
         last = self._forget_former(digests)
         rows = last[until[last] >= stream_time]
@@ -288,7 +288,7 @@ class Join:
     def wait_for_interactions(self, labels: Sequence[EarlyLabel]) -> None:
         """Let labels wait for their interactions, none of whose events has one waiting."""
         if labels:
-            ids = IdColumns.of_rows([(each.label.event_id, *each.label.ids) for each in labels])
+            ids = Texts.of_id_rows([(each.label.event_id, *each.label.ids) for each in labels])
             self.early_labels.add(self.digests_of(ids), labels)
 
     def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from pipeline.join.id_texts import IdTexts
 from pipeline.join.prediction_rows import ModelColumns
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
-from pipeline.records.id_columns import IdColumns, RecordNames
 from pipeline.records.outputs import Prediction
+from pipeline.records.texts import Texts, id_name_lengths
 
 
 def warm_up() -> None:
@@ -35,8 +35,8 @@ def warm_up() -> None:
 
 def _warm_up_ids() -> None:
     texts, none, row = IdTexts(), np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    ids = IdColumns.of([0], [[0]])
+    ids = Texts.of_ids([0], [[0]])
     texts.append(ids)
     texts.equal(none, ids, none)
-    ids.begin_records(none, RecordNames(Prediction, 2), ids.text, none)
+    ids.begin(Texts(ids.text, none, none), none, id_name_lengths(Prediction, 1))
     texts.keep(row)

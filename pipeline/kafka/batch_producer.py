@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import chain, repeat
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import confluent_kafka
 import numpy as np
@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from forks.compiled.simd import typed_intrinsic
 from forks.jit import njit
 from pipeline.kafka.producer import DeliveryReport
-from pipeline.records.texts import Bytes, TextValues
+from pipeline.records.texts import Integers, Texts, joined_texts
 
-Integers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
 KNOWN_CLIENTS: Final = ("2.16.",)
@@ -51,29 +50,6 @@ class _Library:
         self.destroy_error = library.rd_kafka_error_destroy
         self.destroy_error.argtypes = [ctypes.c_void_p]
         self.destroy_error.restype = None
-
-
-class _Parts(NamedTuple):
-    """Texts in a buffer."""
-
-    buffer: Bytes
-    begins: Integers
-    ends: Integers
-
-    @classmethod
-    def of(cls, texts: Sequence[bytes]) -> Self:
-        """Return texts as parts of one buffer."""
-        if isinstance(texts, TextValues):
-            return cls(texts.buffer, *texts.places)
-        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-        begins = np.zeros_like(ends)
-        begins[1:] = ends[:-1]
-        return cls(np.frombuffer(b"".join(texts), dtype=np.uint8), begins, ends)
-
-    @property
-    def addressed(self) -> tuple[int, Integers, Integers]:
-        """The address of the buffer, which has to outlive it, begins and ends."""
-        return self.buffer.ctypes.data, self.begins, self.ends
 
 
 class BatchProducer:
@@ -141,12 +117,15 @@ class BatchProducer:
         arguments[:, 0] = _TOPIC, _PARTITION, _FLAGS, _VALUE, _KEY, _TIMESTAMP
         arguments[:3, 1] = ctypes.cast(name, ctypes.c_void_p).value or 0, partition, _COPY
         handle = ctypes.c_void_p.from_address(id(self._producer) + object.__basicsize__).value or 0
-        of_values, of_keys, times = _Parts.of(values), _Parts.of(keys), np.array(timestamps, dtype=np.int64)
+        of_values, of_keys = (
+            each if isinstance(each, Texts) else joined_texts(each) for each in (values, keys)
+        )
+        value_places = of_values.text.ctypes.data, of_values.begins, of_values.ends
+        key_places = of_keys.text.ctypes.data, of_keys.begins, of_keys.ends
+        times = np.array(timestamps, dtype=np.int64)
         row = 1
         while row < len(times):
-            row, error = _produce(
-                library.produce, handle, arguments, *of_values.addressed, *of_keys.addressed, times, row
-            )
+            row, error = _produce(library.produce, handle, arguments, *value_places, *key_places, times, row)
             if error:
                 library.destroy_error(error)
                 self._producer.produce(topic, values[row], keys[row], partition, None, None, timestamps[row])

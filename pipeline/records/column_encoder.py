@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import njit, read_only
 from pipeline.records.encoding import encode
-from pipeline.records.texts import NO_TEXTS, Bytes, Offsets, Texts
+from pipeline.records.texts import NO_TEXTS, Bytes, Integers, Texts, joined_texts
 from pipeline.records.words import SPARE, load_word, lowest_bit, store_word
 
 Column: TypeAlias = Sequence[object] | bytes
@@ -29,24 +28,6 @@ _NEWLINES, _LOW_BITS, _HIGH_BITS = (np.uint64(byte * 0x0101_0101_0101_0101) for 
 """Words of which all bytes are the same."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines
-
-
-class Prefixes(NamedTuple):
-    """Texts with which records begin. Each is a part of one of two buffers."""
-
-    first: Bytes
-    second: Bytes
-    in_first: NDArray[np.bool_]
-    """Whether each is in the first buffer, shape (n,)."""
-    begins: Offsets
-    """Where each begins in its buffer, shape (n,)."""
-    ends: Offsets
-    """Where each ends, shape (n,)."""
-
-
-NO_PREFIXES: Final = Prefixes(
-    NO_TEXTS.buffer, NO_TEXTS.buffer, np.empty(0, dtype=np.bool_), NO_TEXTS.begins, NO_TEXTS.ends
-)
 
 
 class ColumnEncoder:
@@ -65,8 +46,9 @@ class ColumnEncoder:
     ...     x: float
     ...     sequence: int
     ...     note: str | None = None
-    >>> [*ColumnEncoder(Point).encode(2, [b"0.5\n7.0\n", range(4, 6)]).values()]
-    [b'{"x":0.5,"sequence":4}', b'{"x":7.0,"sequence":5}']
+    >>> texts, names = ColumnEncoder(Point).encode(2, [b"0.5\n7.0\n", range(4, 6)])
+    >>> [*texts], names.tolist()
+    ([b'{"x":0.5,"sequence":4}', b'{"x":7.0,"sequence":5}'], [9, 32])
     """
 
     def __init__(self, record: type[msgspec.Struct], *, behind_prefix: bool = False) -> None:
@@ -76,17 +58,17 @@ class ColumnEncoder:
         first, *others = names
         parts = [first if behind_prefix else b"{" + first, *(b"," + name for name in others)]
         self._fields = len(parts)
-        self._last_name = np.uint64(len(names[-1]))
-        self._parts = _Parts.of([*parts, b"}\n"])
-        self._parts_before_rests = _Parts.of([*parts, b"", b"\n"])
+        self._last_name = len(names[-1])
+        self._parts = joined_texts([*parts, b"}\n"], SPARE)
+        self._parts_before_rests = joined_texts([*parts, b"", b"\n"], SPARE)
 
     def encode(
         self,
         count: int,
         columns: Sequence[Column],
-        prefixes: Prefixes = NO_PREFIXES,
+        prefixes: Texts | None = None,
         rests: bytes | None = None,
-    ) -> Texts:
+    ) -> tuple[Texts, Integers]:
         """Encode records.
 
         Parameters
@@ -96,10 +78,16 @@ class ColumnEncoder:
         columns
             The values of each field, in the order of the fields.
         prefixes
-            The texts that precede the fields: one for each record, or none at all.
+            The texts that precede the fields: one for each record, None where there are none.
         rests
             What follows the fields of each record, its brace included, and a line feed. None where it is the
             brace for all.
+
+        Returns
+        -------
+        tuple of Texts and array
+            The records, each with a line feed behind it, and where the name of the last field begins in each,
+            shape (n,).
         """
         assert len(columns) == self._fields, "a column for each field"
         lines = [_lines_of(each, count) for each in columns]
@@ -108,11 +96,12 @@ class ColumnEncoder:
             lines.append(_lines_of(rests, count))
             parts = self._parts_before_rests
         lengths = [*map(len, lines)]
-        cursors = np.array([*accumulate(lengths[:-1], initial=0)], dtype=np.uint64)
+        cursors = np.array([*accumulate(lengths[:-1], initial=0)], dtype=np.int64)
         end = sum(lengths) + count * (int(parts.ends[-1]) - len(lines))
-        end += int(prefixes.ends.sum()) - int(prefixes.begins.sum())
+        first = NO_TEXTS if prefixes is None else prefixes
+        end += int(first.ends.sum()) - int(first.begins.sum())
         buffer = np.empty(end + SPARE, dtype=np.uint8)
-        begins, last_values, ends = np.empty((3, count), dtype=np.uint64)
+        begins, last_values, ends = np.empty((3, count), dtype=np.int64)
         text = np.frombuffer(b"".join([*lines, bytes(SPARE)]), dtype=np.uint8)
         _splice(
             parts.text,
@@ -120,17 +109,15 @@ class ColumnEncoder:
             text,
             cursors,
             self._fields - 1,
-            prefixes.first,
-            prefixes.second,
-            prefixes.in_first,
-            prefixes.begins,
-            prefixes.ends,
+            read_only(first.text),
+            first.begins,
+            first.ends,
             buffer,
             begins,
             last_values,
             ends,
         )
-        return Texts(buffer[:end], begins, last_values - self._last_name, ends)
+        return Texts(buffer[:end], begins, ends), last_values - self._last_name
 
 
 def _lines_of(column: Column, count: int) -> bytes:
@@ -140,21 +127,6 @@ def _lines_of(column: Column, count: int) -> bytes:
         return column
     assert len(column) == count, "columns of one length"
     return _encode_lines(column)
-
-
-class _Parts(NamedTuple):
-    """What is the same in all records: the names of the fields, with the signs before and behind them."""
-
-    text: Bytes
-    """With `SPARE` bytes more."""
-    ends: Offsets
-    """Where each part ends, shape (fields + 1,)."""
-
-    @classmethod
-    def of(cls, parts: Sequence[bytes]) -> _Parts:
-        """Return the parts in one text."""
-        ends = np.cumsum([len(part) for part in parts], dtype=np.uint64)
-        return cls(np.frombuffer(b"".join([*parts, bytes(SPARE)]), dtype=np.uint8), ends)
 
 
 class _Empty(msgspec.Struct):
@@ -169,19 +141,17 @@ def warm_up() -> None:
 @njit(cache=True, nogil=True)
 def _splice(
     parts: Bytes,
-    part_ends: Offsets,
+    part_ends: Integers,
     lines: Bytes,
-    cursors: Offsets,
+    cursors: Integers,
     last: int,
-    first: Bytes,
-    second: Bytes,
-    in_first: NDArray[np.bool_],
-    begins: Offsets,
-    ends: Offsets,
+    prefixes: Bytes,
+    begins: Integers,
+    ends: Integers,
     out: Bytes,
-    out_begins: Offsets,
-    last_values: Offsets,
-    out_ends: Offsets,
+    out_begins: Integers,
+    last_values: Integers,
+    out_ends: Integers,
 ) -> None:
     """Write records: a prefix, and then a part, a line, a part, a line, and so on, up to the last part.
 
@@ -193,19 +163,20 @@ def _splice(
         The lines of all columns, and where the next one of each column begins, shape (columns,). Changed.
     last
         The column of the last field.
-    first, second, in_first, begins, ends
-        See `Prefixes`; none where there are no prefixes.
+    prefixes, begins, ends
+        The prefixes, shape (n,); none where there are none.
     out
         Written. This and the texts have `SPARE` bytes more.
     out_begins, last_values, out_ends
-        Written: where each record and the value of its last field begin, and where it ends, shape (n,).
+        Written: where each record and the value of its last field begin, and where it ends before its line
+        feed, shape (n,).
     """
     at = np.uint64(0)
     for i in range(out_ends.shape[0]):
         out_begins[i] = at
-        if in_first.shape[0]:
-            begin, length = begins[i], ends[i] - begins[i]
-            prefixes = first if in_first[i] else second
+        if begins.shape[0]:
+            begin = np.uint64(begins[i])
+            length = np.uint64(ends[i]) - begin
             for k in range(length):
                 out[at + k] = prefixes[begin + k]
             at += length
@@ -221,7 +192,7 @@ def _splice(
             at += line_end - cursor
             cursors[column] = line_end + np.uint64(1)
         at = _copy(parts, begin, np.uint64(part_ends[cursors.shape[0]]), out, at)
-        out_ends[i] = at
+        out_ends[i] = at - np.uint64(1)
 
 
 @njit(cache=True)

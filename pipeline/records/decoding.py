@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.records.encoding import keys_of
 from pipeline.records.fields import Id
+from pipeline.records.input_columns import InputColumns
 from pipeline.records.inputs import InputRecord, Interaction, Label, Slate
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
@@ -38,12 +39,25 @@ class RejectedRecord(NamedTuple):
 Record = Interaction | Label | RejectedRecord
 
 
-class Decoded(NamedTuple):
+Kept = TypeVar("Kept", Record, Record | None)
+
+
+def no_record(_value: bytes) -> Record:
+    """Stand for the decoder of messages that all have records."""
+    raise AssertionError("the message was decoded to nothing")
+
+
+class Decoded(NamedTuple, Generic[Kept]):
     """What messages were decoded to, in their order."""
 
-    records: list[Record]
+    records: list[Kept]
+    """None for what is in the columns only."""
     times: NDArray[np.int64]
     """Timestamps, in milliseconds, shape (n,); `NO_TIMESTAMP` for what cannot be used."""
+    columns: InputColumns | None = None
+    """None where each message has a record; what cannot be used has a row of no meaning."""
+    decode: Callable[[bytes], Record] = no_record
+    """Makes the record of a message that is in the columns only, given its value."""
 
 
 AnyRecord_co = TypeVar("AnyRecord_co", bound=Interaction | Label, covariant=True)
@@ -98,7 +112,7 @@ def decode(
     values: list[bytes | None],
     decoder: InputDecoder[Interaction] | InputDecoder[Label],
     latest: int,
-) -> Decoded:
+) -> Decoded[Record]:
     r"""Decode messages of one input.
 
     Each is parsed for itself: joining them into one text to parse at once would let half an object and the

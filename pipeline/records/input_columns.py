@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self, TypeAlias, cast
@@ -12,15 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
-from pipeline.records.id_columns import IdColumns
 from pipeline.records.inputs import Carried, Interaction, Label, Slate, id_columns
-from pipeline.records.scan import join_texts
-from pipeline.records.texts import Bytes
+from pipeline.records.texts import Integers, Texts
 
-Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
-_COMMA, _BRACKET = b",]"
 _decode_ids = msgspec.json.Decoder(list[int | str]).decode
 
 
@@ -34,10 +30,8 @@ class InputColumns:
 
     Attributes
     ----------
-    text
-        The JSON of the ids is in it.
-    begins, ends
-        Where each id is: the event's, then those of the entities; shape (1 + entities, n).
+    texts
+        The JSON of the ids: the event's, then those of the entities; shape (1 + entities, n).
     numbers
         The other fields by name, each of shape (n,); empty where there are records instead.
     records
@@ -54,15 +48,13 @@ class InputColumns:
     (['e'], ['v'], [0.5])
     """
 
-    text: Bytes
-    begins: Integers
-    ends: Integers
+    texts: Texts
     numbers: Mapping[str, Floats]
     records: Sequence[Interaction | Label] = ()
     item_counts: Integers = field(default_factory=_no_counts)
 
     def __len__(self) -> int:
-        return len(self.begins[0])
+        return len(self.texts)
 
     @classmethod
     def of(cls, records: Sequence[Interaction | Label]) -> Self:
@@ -72,8 +64,8 @@ class InputColumns:
             items = [slate.items for slate in cast(Sequence[Slate], records)]
             counts = np.array([*map(len, items)], dtype=np.int64)
             records = [item for each in items for item in each]
-        ids = IdColumns.of([each.event_id for each in records], id_columns(records, 0))
-        return cls(*ids, {}, records, counts)
+        texts = Texts.of_ids([each.event_id for each in records], id_columns(records, 0))
+        return cls(texts, {}, records, counts)
 
     @property
     def first_rows(self) -> Integers:
@@ -85,9 +77,7 @@ class InputColumns:
     def rows(self, begin: int, end: int) -> InputColumns:
         """Return some of the rows, in the same text."""
         return InputColumns(
-            self.text,
-            self.begins[:, begin:end],
-            self.ends[:, begin:end],
+            self.texts.rows(begin, end),
             {name: column[begin:end] for name, column in self.numbers.items()},
             self.records[begin:end],
         )
@@ -95,9 +85,7 @@ class InputColumns:
     def select(self, rows: Integers) -> InputColumns:
         """Return those of some rows, in the same text."""
         return InputColumns(
-            self.text,
-            np.ascontiguousarray(self.begins[:, rows]),
-            np.ascontiguousarray(self.ends[:, rows]),
+            self.texts.select(rows),
             {name: column[rows] for name, column in self.numbers.items()},
             [self.records[row] for row in rows.tolist()] if self.records else (),
         )
@@ -109,27 +97,17 @@ class InputColumns:
         if len(pieces) == 1:
             return pieces[0]
         names = {name for piece in pieces for name in piece.numbers}
-        texts, begins, ends, at = list[Bytes](), list[Integers](), list[Integers](), 0
-        for piece in pieces:
-            # Ids of a piece are mostly in a part of its text.
-            low = int(piece.begins.min(initial=len(piece.text)))
-            high = int(piece.ends.max(initial=low))
-            texts.append(piece.text[low:high])
-            begins.append(piece.begins + (at - low))
-            ends.append(piece.ends + (at - low))
-            at += high - low
         return cls(
-            joined(texts),
-            np.concatenate(begins, axis=1),
-            np.concatenate(ends, axis=1),
+            Texts.concat([piece.texts for piece in pieces]),
             {name: np.concatenate([piece.array(name) for piece in pieces]) for name in names},
             () if names else [record for piece in pieces for record in piece.records],
             np.concatenate([piece.item_counts for piece in pieces]),
         )
 
-    def ids(self, column: int, rows: Integers | slice = slice(None)) -> list[Id]:
+    def ids(self, column: int, rows: Integers | None = None) -> list[Id]:
         """Return the ids of a column: 0 has the events, the others the entities in their order."""
-        return decode_list(self.text, self.begins[column][rows], self.ends[column][rows], _decode_ids)
+        texts = self.texts.column(column)
+        return (texts if rows is None else texts.select(rows)).decode(_decode_ids)
 
     @property
     def carried(self) -> list[Carried]:
@@ -147,29 +125,3 @@ class InputColumns:
     def array(self, name: str) -> Floats:
         """Return a field of all messages that is a number, shape (n,)."""
         return self.numbers[name] if name in self.numbers else np.array(self.field(name), dtype=np.float64)
-
-
-def joined(texts: Sequence[Bytes]) -> Bytes:
-    """Join texts, to one that cannot be written, as all are: compiled code is made for the type."""
-    text = np.concatenate(texts)
-    text.flags.writeable = False
-    return text
-
-
-def decode_list(
-    text: Bytes, begins: Integers, ends: Integers, decode: Callable[[bytes], list[Any]]
-) -> list[Any]:
-    """Decode parts of a text, each of which is JSON, as the elements of one list.
-
-    Examples
-    --------
-    >>> text = np.frombuffer(b"12,7,345", dtype=np.uint8)
-    >>> decode_list(text, np.array([0, 5]), np.array([2, 8]), _decode_ids)
-    [12, 345]
-    """
-    if not len(begins):
-        return []
-    out = np.empty(int((ends - begins).sum()) + len(begins), dtype=np.uint8)
-    join_texts(text, begins, ends, _COMMA, out)
-    out[-1] = _BRACKET
-    return decode(b"[" + out.tobytes())

@@ -1,121 +1,119 @@
-"""Texts of records that lie in one buffer."""
+"""Texts that lie in one buffer: messages, records, their keys, their ids."""
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias, overload
+from typing import Any, Final, TypeAlias, overload
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import njit, read_only
 from pipeline.records.encoding import keys_of
 from pipeline.records.fields import Id
 
 Bytes: TypeAlias = NDArray[np.uint8]
-Offsets: TypeAlias = NDArray[np.uint64]
-"""Unsigned: compiled code looks whether signed indices are negative, and copies byte by byte then."""
-Rows: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
 
-_LINE_FEED: Final = ord("\n")
+LINE_FEED: Final = ord("\n")
+_COMMA, _CLOSE_LIST, _QUOTE = b',]"'
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 _CHUNK: Final = 200
 """Texts that are made together: few enough to stay in the processor's cache."""
 
 
-class Texts(NamedTuple):
-    """The JSON of records, each with a line feed behind it, which no JSON of this program holds otherwise."""
-
-    buffer: Bytes
-    begins: Offsets
-    """Where each text begins, shape (n,)."""
-    prefix_ends: Offsets
-    """Where the name of each record's sequence begins, shape (n,). Of a prediction, the text before it is the
-    prefix of its outcome."""
-    ends: Offsets
-    """Where each text ends, behind its line feed, shape (n,)."""
-
-    @classmethod
-    def of(cls, texts: Sequence[bytes], prefix_lengths: Sequence[int]) -> Texts:
-        """Return texts in a buffer of their own.
-
-        Parameters
-        ----------
-        texts
-            Texts without line feeds.
-        prefix_lengths
-            Where the name of the sequence begins in each.
-
-        Examples
-        --------
-        >>> texts = Texts.of([b'{"id":7,"sequence":0}', b'{"id":9,"sequence":1}'], [8, 8])
-        >>> texts.begins.tolist(), texts.prefix_ends.tolist(), texts.ends.tolist()
-        ([0, 22], [8, 30], [22, 44])
-        """
-        buffer = bytearray(b"".join([text + b"\n" for text in texts]))
-        lengths = np.fromiter(map(len, texts), dtype=np.uint64, count=len(texts)) + np.uint64(1)
-        ends = np.cumsum(lengths, dtype=np.uint64)
-        begins = ends - lengths
-        prefix_ends = begins + np.array(prefix_lengths, dtype=np.uint64)
-        return cls(np.frombuffer(buffer, dtype=np.uint8), begins, prefix_ends, ends)
-
-    def select(self, rows: Rows) -> Texts:
-        """Return some of them, in the same buffer."""
-        return Texts(self.buffer, self.begins[rows], self.prefix_ends[rows], self.ends[rows])
-
-    def copy(self) -> Texts:
-        """Return them in a buffer of their own, one behind the other."""
-        out = np.empty(int((self.ends - self.begins).sum()), dtype=np.uint8)
-        begins, prefix_ends, ends = np.empty((3, len(self.ends)), dtype=np.uint64)
-        _gather(*self, out, begins, prefix_ends, ends)
-        return Texts(out, begins, prefix_ends, ends)
-
-    def values(self) -> TextValues:
-        """Return the texts of a whole buffer, which lie one behind the other, without their line feeds.
-
-        Examples
-        --------
-        >>> texts = Texts.of([b'{"sequence":0}', b'{"sequence":1}'], [1, 1])
-        >>> [*texts.select(np.array([1])).copy().values()]
-        [b'{"sequence":1}']
-        """
-        return TextValues(self.buffer, self.ends)
-
-
-class TextValues(Sequence[bytes]):
-    r"""Texts of a buffer, each of which is made when its turn comes.
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts(Sequence[bytes]):
+    r"""Parts of a buffer. As a sequence, whose texts hold no line feed, each is made when its turn comes.
 
     All at once, they would need fresh memory for each batch, which costs more than to make them.
 
-    Parameters
-    ----------
-    buffer
-        The texts, each with a line feed behind it.
-    ends
-        Where each ends, behind its line feed, ascending, shape (n,).
-
     Attributes
     ----------
-    buffer
-        The texts.
+    text
+        The buffer.
+    begins, ends
+        Where each text begins and ends, shape (n,), or (columns, n) for several texts of each row.
 
     Examples
     --------
-    >>> values = TextValues(np.frombuffer(b"7\n12\n", dtype=np.uint8), np.array([2, 5]))
-    >>> values[1], list(values), len(values)
-    (b'12', [b'7', b'12'], 2)
+    >>> texts = Texts.of([b"7", b"12", b"345"])
+    >>> texts[1], list(texts), len(texts), texts.text.tobytes()
+    (b'12', [b'7', b'12', b'345'], 3, b'7\n12\n345\n')
+    >>> list(texts.select(np.array([2, 0])))
+    [b'345', b'7']
     """
 
-    def __init__(self, buffer: Bytes, ends: NDArray[np.integer[Any]]) -> None:
-        self.buffer = buffer
-        self._ends = ends
+    text: Bytes
+    begins: Integers
+    ends: Integers
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Texts:
+        """Return texts without line feeds, in a buffer where each has one behind it."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        ends = np.cumsum(lengths + 1) - 1
+        return cls(np.frombuffer(b"\n".join([*texts, b""]), dtype=np.uint8), ends - lengths, ends)
+
+    @classmethod
+    def of_ids(cls, event_ids: Sequence[Id], ids: Sequence[Sequence[Id]]) -> Texts:
+        """Return the JSON of ids: those of events, then one column for each entity."""
+        columns = [event_ids, *ids]
+        lines = cls._of_lines(b"".join(map(_encode_lines, columns)))
+        shape = len(columns), -1
+        return cls(lines.text, lines.begins.reshape(shape), lines.ends.reshape(shape))
+
+    @classmethod
+    def of_id_rows(cls, rows: Sequence[tuple[Id, ...]]) -> Texts:
+        """Do the same, given all ids of each event, of at least one."""
+        event_ids, *ids = zip(*rows, strict=True)
+        return cls.of_ids(event_ids, ids)
+
+    @classmethod
+    def _of_lines(cls, lines: bytes) -> Texts:
+        text = np.frombuffer(lines, dtype=np.uint8)
+        ends = np.flatnonzero(text == LINE_FEED)
+        begins = np.zeros_like(ends)
+        begins[1:] = ends[:-1] + 1
+        return cls(text, begins, ends)
+
+    @classmethod
+    def concat(cls, pieces: Sequence[Texts]) -> Texts:
+        """Join pieces, at least one, of as many columns each."""
+        pieces = [piece for piece in pieces if len(piece)] or pieces[:1]
+        if len(pieces) == 1:
+            return pieces[0]
+        texts, begins, ends, at = list[Bytes](), list[Integers](), list[Integers](), 0
+        for piece in pieces:
+            # The texts of a piece are mostly in a part of its buffer.
+            low, high = int(piece.begins.min()), int(piece.ends.max())
+            texts.append(piece.text[low:high])
+            begins.append(piece.begins + (at - low))
+            ends.append(piece.ends + (at - low))
+            at += high - low
+        return cls(read_only(np.concatenate(texts)), np.hstack(begins), np.hstack(ends))
+
+    @classmethod
+    def packed(cls, pieces: Sequence[Texts]) -> Texts:
+        """Return texts in a buffer of their own, one behind the other, with a line feed behind each."""
+        lengths = np.concatenate([piece.ends - piece.begins for piece in pieces])
+        ends = np.cumsum(lengths + 1) - 1
+        begins, at = ends - lengths, 0
+        out = np.empty(int(lengths.sum()) + len(lengths), dtype=np.uint8)
+        for piece in pieces:
+            if len(piece):
+                join_texts(read_only(piece.text), piece.begins, piece.ends, LINE_FEED, out[begins[at] :])
+            at += len(piece)
+        return cls(out, begins, ends)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return int(self.begins.shape[-1])
 
     @overload
     def __getitem__(self, index: int) -> bytes: ...
@@ -126,25 +124,79 @@ class TextValues(Sequence[bytes]):
     def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
         if isinstance(index, slice):
             return list(self)[index]
-        row = range(len(self))[index]
-        begin = int(self._ends[row - 1]) if row else 0
-        return self.buffer[begin : int(self._ends[row]) - 1].tobytes()
-
-    @property
-    def places(self) -> tuple[Rows, Rows]:
-        """Where each text begins and ends in the buffer, without its line feed; shapes (n,)."""
-        ends = self._ends.astype(np.int64)
-        return np.concatenate([[0], ends[:-1]]), ends - 1
+        return self.text[self.begins[index] : self.ends[index]].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        return chain.from_iterable(self._chunks())
+        return chain.from_iterable(
+            self.rows(row, row + _CHUNK).joined(LINE_FEED)[:-1].tobytes().split(b"\n")
+            for row in range(0, len(self), _CHUNK)
+        )
 
-    def _chunks(self) -> Iterator[list[bytes]]:
-        begin = 0
-        for row in range(0, len(self), _CHUNK):
-            end = int(self._ends[min(row + _CHUNK, len(self)) - 1])
-            yield self.buffer[begin : end - 1].tobytes().split(b"\n")
-            begin = end
+    def select(self, rows: Integers) -> Texts:
+        """Return those of some rows, in the same buffer."""
+        begins, ends = self.begins[..., rows], self.ends[..., rows]
+        return Texts(self.text, np.ascontiguousarray(begins), np.ascontiguousarray(ends))
+
+    def rows(self, begin: int, end: int) -> Texts:
+        """Return those of consecutive rows, in the same buffer."""
+        begins, ends = self.begins[..., begin:end], self.ends[..., begin:end]
+        # For arrays that are not contiguous, code would be compiled once more.
+        return Texts(self.text, np.ascontiguousarray(begins), np.ascontiguousarray(ends))
+
+    def column(self, number: int) -> Texts:
+        """Return the texts of one of several columns."""
+        return Texts(self.text, self.begins[number], self.ends[number])
+
+    def joined(self, separator: int) -> Bytes:
+        """Return the texts one behind the other, column by column, each with this byte behind it."""
+        begins, ends = self.begins.ravel(), self.ends.ravel()
+        out = np.empty(int((ends - begins).sum()) + len(begins), dtype=np.uint8)
+        join_texts(read_only(self.text), begins, ends, separator, out)
+        return out
+
+    def decode(self, decode: Callable[[bytes], list[Any]]) -> list[Any]:
+        """Decode texts, each of which is JSON, as the elements of one list.
+
+        Examples
+        --------
+        >>> Texts.of_ids([12, "e"], []).decode(msgspec.json.decode)
+        [12, 'e']
+        """
+        if not len(self):
+            return []
+        out = self.joined(_COMMA)
+        out[-1] = _CLOSE_LIST
+        return decode(b"[" + out.tobytes())
+
+    def begin(self, records: Texts, rows: Integers, skipped: Integers) -> Flags:
+        """Return of each record whether it begins with the ids of the row beside it, shape (n,).
+
+        Parameters
+        ----------
+        records
+            JSON of which each ends with a sign that is in no id. Their ends are not looked at.
+        rows
+            Which ids each should have, shape (n,).
+        skipped
+            How many bytes are before each id, shape (columns,): see `id_name_lengths`. Behind it is a comma.
+        """
+        out, own, others = np.zeros(len(rows), dtype=np.bool_), read_only(self.text), read_only(records.text)
+        _begin(own, self.begins, self.ends, rows, skipped, others, records.begins, out)
+        return out
+
+
+NO_TEXTS: Final = Texts.of([])
+
+
+def joined_texts(texts: Sequence[bytes | None], spare: int = 0) -> Texts:
+    """Return texts one behind the other, with spare zeros behind them; None is empty."""
+    try:
+        text = b"".join([*texts, bytes(spare)])  # type: ignore[list-item]  # see below
+    except TypeError:  # None, which is rare, cannot be joined
+        return joined_texts([each or b"" for each in texts], spare)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))  # type: ignore[arg-type]  # none is None
+    ends = np.cumsum(lengths)
+    return Texts(np.frombuffer(text, dtype=np.uint8), ends - lengths, ends)
 
 
 def key_texts(ids: Sequence[Id]) -> Sequence[bytes]:
@@ -156,33 +208,79 @@ def key_texts(ids: Sequence[Id]) -> Sequence[bytes]:
     ([b'7', b'12'], [b'7', b'Zo\xc3\xab'])
     """
     lines = _encode_lines(ids)
-    if b'"' in lines:  # only an integer is encoded as its text
-        return keys_of(ids)
-    buffer = np.frombuffer(lines, dtype=np.uint8)
-    return TextValues(buffer, np.flatnonzero(buffer == _LINE_FEED) + 1)
+    # Only an integer is encoded as its text.
+    return keys_of(ids) if b'"' in lines else Texts._of_lines(lines)
 
 
-NO_TEXTS = Texts.of([], [])
+def id_name_lengths(record: type[msgspec.Struct], entities: int) -> Integers:
+    """Return how many bytes are before each id at the beginning of the JSON of a type.
+
+    Parameters
+    ----------
+    record
+        The type. Its first fields are the event's id and those of the entities.
+    entities
+        The number of entities.
+
+    Examples
+    --------
+    >>> from pipeline.records.outputs import Prediction
+    >>> id_name_lengths(Prediction, 2).tolist()  # those of {"event_id": and ,"user_id": and ,"video_id":
+    [12, 11, 12]
+    """
+    fields = msgspec.structs.fields(record)[: 1 + entities]
+    return np.array([len(f',"{field.encode_name}":'.encode()) for field in fields])
 
 
 @njit(cache=True, nogil=True)
-def _gather(
-    buffer: Bytes,
-    begins: Offsets,
-    prefix_ends: Offsets,
-    ends: Offsets,
-    out: Bytes,
-    out_begins: Offsets,
-    out_prefix_ends: Offsets,
-    out_ends: Offsets,
-) -> None:
-    """Write texts one behind the other, and where they are then: see `Texts`."""
+def join_texts(text: Bytes, begins: Integers, ends: Integers, separator: int, out: Bytes) -> None:
+    """Write parts of a text one behind the other.
+
+    Parameters
+    ----------
+    text
+        The text.
+    begins, ends
+        Where the parts are, shape (n,).
+    separator
+        The byte to write behind each part.
+    out
+        Written: the parts. It may be the text, if each moves to the front.
+    """
+    # Unsigned: compiled code looks whether signed indices are negative, and copies byte by byte then.
     at = np.uint64(0)
-    for i in range(begins.shape[0]):
-        begin, length = begins[i], ends[i] - begins[i]
-        for k in range(length):
-            out[at + k] = buffer[begin + k]
-        out_begins[i] = at
-        out_prefix_ends[i] = at + (prefix_ends[i] - begin)
+    for part in range(len(begins)):
+        begin = np.uint64(begins[part])
+        length = np.uint64(ends[part]) - begin
+        for offset in range(length):
+            out[at + offset] = text[begin + offset]
         at += length
-        out_ends[i] = at
+        out[at] = separator
+        at += np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def _begin(
+    text: Bytes,
+    begins: Integers,
+    ends: Integers,
+    rows: Integers,
+    skipped: Integers,
+    records: Bytes,
+    record_begins: Integers,
+    out: Flags,
+) -> None:
+    """Write which records begin with the ids of the rows beside them: see `Texts.begin`."""
+    for number in range(len(rows)):
+        at, same = record_begins[number], True
+        for column in range(begins.shape[0]):
+            at += skipped[column]
+            for place in range(begins[column, rows[number]], ends[column, rows[number]]):
+                if records[at] != text[place]:
+                    same = False
+                    break
+                at += 1
+            if not same or records[at] != _COMMA:
+                same = False
+                break
+        out[number] = same

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forks.jit import njit
+from forks.jit import read_only
 from pipeline.records.narrow_integers import NarrowIntegers
-from pipeline.records.texts import Bytes, Offsets, Texts
-
-Integers: TypeAlias = NDArray[np.int64]
+from pipeline.records.texts import LINE_FEED, Integers, Texts, join_texts
 
 COMPACT_AFTER: Final = 4_096
 """Texts that are no longer needed, at least, before their room is freed."""
@@ -27,9 +24,10 @@ class WaitingTexts:
     Examples
     --------
     >>> waiting = WaitingTexts()
-    >>> waiting.add(np.array([3, 5]), Texts.of([b'{"sequence":3}', b'{"sequence":5}'], [1, 1]))
-    >>> [*waiting.read(np.array([5])).values()], [*waiting.take(np.array([5])).values()], len(waiting)
-    ([b'{"sequence":5}'], [b'{"sequence":5}'], 1)
+    >>> texts = Texts.of([b'{"sequence":3}', b'{"sequence":5}'])
+    >>> waiting.add(np.array([3, 5]), texts, texts.begins + 1)
+    >>> [*waiting.read(np.array([5]))], [*waiting.take_prefixes(np.array([5]))], len(waiting)
+    ([b'{"sequence":5}'], [b'{'], 1)
     """
 
     def __init__(self) -> None:
@@ -48,35 +46,54 @@ class WaitingTexts:
     def __len__(self) -> int:
         return len(self._numbers) - self._taken
 
-    def add(self, numbers: Integers, texts: Texts) -> None:
-        """Add texts of later predictions, whose numbers ascend, shape (n,)."""
+    def add(self, numbers: Integers, texts: Texts, prefix_ends: Integers) -> None:
+        """Add texts of later predictions.
+
+        Parameters
+        ----------
+        numbers
+            Their numbers, ascending, shape (n,).
+        texts
+            The texts.
+        prefix_ends
+            Where the prefix of each one's outcome ends in the buffer of the texts, shape (n,).
+        """
         if self._taken >= COMPACT_AFTER and COMPACT_RATIO * self._taken >= len(self._numbers):
             self.compact()
-        added = texts.copy()
+        added = Texts.packed([texts])
         self._numbers.append(numbers)
-        self._offsets.append(added.ends.astype(np.int64) + len(self._buffer))
-        self._behind.append((added.ends - added.prefix_ends).astype(np.int64))
-        self._buffer.frombytes(added.buffer.data)
+        self._offsets.append(added.ends + 1 + len(self._buffer))
+        self._behind.append(texts.ends + 1 - prefix_ends)
+        self._buffer.frombytes(added.text.data)
 
-    def begins(self, numbers: Integers) -> tuple[Bytes, Integers]:
-        """Return the text of all, and where those of these numbers begin, shape (n,).
+    def at(self, numbers: Integers) -> Texts:
+        """Return texts in the order of these numbers, shape (n,), in the buffer of all.
 
-        Nothing can be added as long as anything refers to the text.
+        Nothing can be added as long as anything refers to them.
         """
-        return self._bytes(), self._offsets[self._rows(numbers)]
+        return self._texts(self._rows(numbers))
 
     def read(self, numbers: Integers) -> Texts:
         """Return texts in the order of these numbers, shape (n,)."""
-        return self._texts(self._rows(numbers))
+        return Texts.packed([self.at(numbers)])
 
     def take(self, numbers: Integers) -> Texts:
         """Return texts in the order of these numbers, shape (n,). They are kept no longer."""
         rows = self._rows(numbers)
-        assert len(np.unique(rows)) == len(rows), _TWICE
-        texts = self._texts(rows)
-        self._behind.set(rows, 0)
-        self._taken += len(rows)
+        texts = Texts.packed([self._texts(rows)])
+        self._drop(rows)
         return texts
+
+    def take_prefixes(self, numbers: Integers) -> Texts:
+        """Return the prefixes of the outcomes of these predictions, in the buffer of all.
+
+        Their texts are kept no longer than until the next ones are added.
+        """
+        rows = self._rows(numbers)
+        texts = self._texts(rows)
+        prefix_ends = texts.ends + 1 - self._behind[rows]
+        self._drop(rows)
+        return Texts(texts.text, texts.begins, prefix_ends)
 
     def _rows(self, numbers: Integers) -> Integers:
         """Return the rows of texts that are kept."""
@@ -87,20 +104,21 @@ class WaitingTexts:
         return rows
 
     def _texts(self, rows: Integers) -> Texts:
-        begins, ends = (self._offsets[each].astype(np.uint64) for each in (rows, rows + 1))
-        prefix_ends = ends - self._behind[rows].astype(np.uint64)
-        # A copy, because a buffer to which something refers cannot grow.
-        return Texts(self._bytes(), begins, prefix_ends, ends).copy()
+        text = np.frombuffer(self._buffer, dtype=np.uint8)
+        return Texts(text, self._offsets[rows], self._offsets[rows + 1] - 1)
 
-    def _bytes(self) -> Bytes:
-        return np.frombuffer(self._buffer, dtype=np.uint8)
+    def _drop(self, rows: Integers) -> None:
+        assert len(np.unique(rows)) == len(rows), _TWICE
+        self._behind.set(rows, 0)
+        self._taken += len(rows)
 
     def compact(self) -> None:
         """Free the room of texts that were taken. `add` does so when there are many."""
         rows = np.flatnonzero(self._behind[:])
-        begins, ends = (self._offsets[each].astype(np.uint64) for each in (rows, rows + 1))
-        _move(self._bytes(), begins, ends)
-        moved = np.append(0, np.cumsum(ends - begins, dtype=np.int64))
+        texts = self._texts(rows)
+        join_texts(read_only(texts.text), texts.begins, texts.ends, LINE_FEED, texts.text)
+        moved = np.append(0, np.cumsum(texts.ends + 1 - texts.begins))
+        del texts  # a buffer to which something refers cannot shrink
         del self._buffer[int(moved[-1]) :]
         self._offsets.replace(moved)
         self._numbers.keep(rows)
@@ -110,18 +128,4 @@ class WaitingTexts:
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
-    waiting, numbers = WaitingTexts(), np.zeros(1, dtype=np.int64)
-    waiting.add(numbers, Texts.of([b"{}"], [1]))
-    waiting.take(numbers)
-    waiting.compact()
-
-
-@njit(cache=True, nogil=True)
-def _move(buffer: Bytes, begins: Offsets, ends: Offsets) -> None:
-    """Move texts to the front of their buffer, byte by byte from the first on, because they may overlap."""
-    at = np.uint64(0)
-    for i in range(begins.shape[0]):
-        begin, length = begins[i], ends[i] - begins[i]
-        for k in range(length):
-            buffer[at + k] = buffer[begin + k]
-        at += length
+    Texts.packed([Texts.of([b"{}"])])

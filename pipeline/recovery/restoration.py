@@ -131,9 +131,9 @@ class TaskRestorer:
             return
         until = join.remembered_until(outcomes.timestamps, outcomes.label_timestamps)
         rows = np.flatnonzero(until >= self.state.stream_time)
-        begins, ends = outcomes.event_begins[rows], outcomes.event_ends[rows]
+        events = outcomes.events.select(rows)
         join.remember(
-            join.digester.digests_in(outcomes.text, begins, ends),
+            join.digester.digests_in(events.text, events.begins, events.ends),
             until[rows],
             [outcomes.sequences[row] for row in rows.tolist()],
             outcomes.label_timestamps[rows] == NO_TIMESTAMP,

@@ -9,8 +9,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from pipeline.features.live_tables import Rows, TableFeatures, TableRecord
-from pipeline.records.column_decoder import DecodedColumns
-from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord, times_of
+from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import KafkaMessage, sizes
 from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
@@ -66,7 +65,7 @@ class LiveTable:
         keys, values = [each.key() for each in messages], [each.value() for each in messages]
         decoded = cast(list[Record], list(records))  # a queue needs of a record its time alone
         size = sizes(keys, values, [each.headers() for each in messages])
-        self.queue.feed(PolledMessages(messages, DecodedColumns([*decoded], times_of(decoded)), size))
+        self.queue.feed(PolledMessages(messages, Decoded([*decoded], times_of(decoded)), size))
 
     def apply_next(self) -> RejectedRecord | None:
         """Apply the next record; return why not, if it cannot be used."""

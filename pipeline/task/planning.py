@@ -296,7 +296,7 @@ class _Consequences:
 
     def _label_ids(self, labels: Integers) -> list[list[Id]]:
         """Return the ids that labels name: those of events, and those of each entity."""
-        columns = range(len(self.slice.labels.begins))
+        columns = range(len(self.slice.labels.texts.begins))
         return [self.slice.labels.ids(column, labels) for column in columns]
 
     def _dead_letters(self, log: ActionLog, counts: Counter[str]) -> list[DeadLetter]:

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.column_decoder import DecodedColumns, no_record
-from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord
+from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, no_record
 from pipeline.records.fields import WrittenCount
 from pipeline.records.input_columns import InputColumns
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage, Slate
@@ -29,7 +28,7 @@ class PolledMessages(NamedTuple):
 
     messages: Sequence[KafkaMessage]
     """Before they are decoded."""
-    decoded: DecodedColumns
+    decoded: Decoded[Record | None]
     """What they were decoded to."""
     sizes: list[int]
     """In bytes."""

@@ -22,8 +22,6 @@ from pipeline.join.records import Pending
 from pipeline.join.symbols import number_events
 from pipeline.join.tables import Join
 from pipeline.records.fields import Id
-from pipeline.records.id_columns import IdColumns
-from pipeline.records.input_columns import InputColumns
 from pipeline.task.merging import Integers, Merged
 from pipeline.task.record_queue import RecordQueue
 
@@ -92,7 +90,7 @@ class Slice:
         self.labels = labels.columns(merged.labels)
         self.n, self.m = len(self.interactions), len(self.labels)
         self.rows, self.places = _usable(merged)
-        self.interaction_ids, self.label_ids = id_columns_of(self.interactions), id_columns_of(self.labels)
+        self.interaction_ids, self.label_ids = self.interactions.texts, self.labels.texts
         self.digests = join.digests_of(self.interaction_ids), join.digests_of(self.label_ids)
         self.symbols = number_events(*self.digests)
         self.first_rows = self.interactions.first_rows
@@ -344,8 +342,3 @@ def _place(rows: Integers, wanted: Integers) -> Integers:
         found = rows[order[at]] == wanted
         places[found] = order[at[found]]
     return places
-
-
-def id_columns_of(columns: InputColumns) -> IdColumns:
-    # Compiled code would be compiled once more for arrays that are not contiguous.
-    return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))

@@ -14,8 +14,8 @@ from pipeline.join.loop import NONE, Action, ActionLog
 from pipeline.join.prediction_rows import ModelColumns
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import Due
-from pipeline.records.id_columns import IdColumns
 from pipeline.records.inputs import Label
+from pipeline.records.texts import Texts
 from pipeline.task.merging import Integers
 from pipeline.task.plan import Plan
 from pipeline.task.slice import Slice
@@ -194,7 +194,7 @@ class TableChanges:
         others = np.flatnonzero((sources == NONE) & (targets >= self._slice.n))
         if len(others):
             ids = self._slice.ids_of_waiting(targets[others] - self._slice.n)
-            digests[others] = digester.digests_of_rows(IdColumns.of_rows(ids))
+            digests[others] = digester.digests_of_rows(Texts.of_id_rows(ids))
         return digests
 
     def _store_prior(self, table: AnsweredEvents, begin: int, outcomes: Integers, features: int) -> None:

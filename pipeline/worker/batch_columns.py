@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.records import decimals
-from pipeline.records.column_encoder import Column, ColumnEncoder, Prefixes
+from pipeline.records.column_encoder import Column, ColumnEncoder
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Share
-from pipeline.records.texts import NO_TEXTS, Texts
+from pipeline.records.texts import NO_TEXTS, Integers, Texts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns, PredictionColumns
 
@@ -64,10 +62,10 @@ class UsualBatchEncoder:
         names = {field.name: field.encode_name for field in msgspec.structs.fields(types.label_fields)}
         self._shared = encode(names["shared"])
 
-    def predictions(self, columns: PredictionColumns) -> Texts:
-        """Encode predictions."""
+    def predictions(self, columns: PredictionColumns) -> tuple[Texts, Integers]:
+        """Encode predictions; return them, and where the prefix of each one's outcome ends."""
         if not len(columns):
-            return NO_TEXTS
+            return NO_TEXTS, NO_TEXTS.ends
         fields: list[Column] = [
             columns.event_ids,
             *columns.ids,
@@ -83,32 +81,10 @@ class UsualBatchEncoder:
         ]
         return self._predictions.encode(len(columns), fields)
 
-    def outcomes(
-        self,
-        columns: OutcomeColumns,
-        own: Texts,
-        rows: NDArray[np.int64],
-        prior: Texts,
-        before: NDArray[np.bool_],
-    ) -> Texts:
-        """Encode outcomes.
-
-        Parameters
-        ----------
-        columns
-            The outcomes.
-        own, rows
-            The predictions of the batch, and which of them have outcomes, in their order.
-        prior
-            Predictions of earlier batches, in the order of their outcomes.
-        before
-            Whether each outcome's prediction is of an earlier batch, shape (n,).
-        """
+    def outcomes(self, columns: OutcomeColumns, prefixes: Texts) -> Texts:
+        """Encode outcomes, given the prefix of each, which is that of its prediction."""
         if not len(columns):
             return NO_TEXTS
-        begins, ends = np.empty((2, len(columns)), dtype=np.uint64)
-        begins[before], begins[~before] = prior.begins, own.begins[rows]
-        ends[before], ends[~before] = prior.prefix_ends, own.prefix_ends[rows]
         fields: list[Column] = [
             columns.prediction_sequences,
             columns.watch_ratios,
@@ -120,9 +96,8 @@ class UsualBatchEncoder:
             _statuses(columns),
             range(columns.first, columns.first + len(columns)),
         ]
-        prefixes = Prefixes(prior.buffer, own.buffer, before, begins, ends)
         rests = self._rests(columns.shared, len(columns))
-        return self._outcomes.encode(len(columns), fields, prefixes, rests)
+        return self._outcomes.encode(len(columns), fields, prefixes, rests)[0]
 
     def _rests(self, shared: dict[int, list[Share]], count: int) -> bytes | None:
         """Return what is behind the sequence of each outcome; None where it is the brace only."""

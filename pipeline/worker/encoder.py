@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id, Status
-from pipeline.records.id_columns import IdColumns, RecordNames
 from pipeline.records.names import (
     EXCEPTION_HEADER,
     MESSAGE_HEADER,
@@ -26,7 +25,7 @@ from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, p
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Prediction
 from pipeline.records.slates import Slates
-from pipeline.records.texts import Texts
+from pipeline.records.texts import Texts, id_name_lengths
 from pipeline.records.waiting_texts import WaitingTexts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
@@ -66,8 +65,8 @@ def dead_letter_headers(dead_letter: DeadLetter) -> list[tuple[str, str | bytes 
 
 
 @cache  # they never change, and take milliseconds to make
-def _layout_of(types: OutputTypes) -> tuple[UsualBatchEncoder, RecordNames]:
-    return UsualBatchEncoder(types), RecordNames(types.prediction, types.entities)
+def _layout_of(types: OutputTypes) -> tuple[UsualBatchEncoder, NDArray[np.int64]]:
+    return UsualBatchEncoder(types), id_name_lengths(types.prediction, types.entities)
 
 
 class RecordEncoder:
@@ -92,7 +91,7 @@ class RecordEncoder:
 
     def __init__(self, types: OutputTypes = KUAIREC_TYPES) -> None:
         self._types = types
-        self._usual, self._names = _layout_of(types)
+        self._usual, self._skipped = _layout_of(types)
         self._waiting = WaitingTexts()
 
     def __len__(self) -> int:
@@ -108,7 +107,7 @@ class RecordEncoder:
             In the order of their sequences.
         """
         numbers = np.array([prediction.number for prediction in predictions], dtype=np.int64)
-        self._waiting.add(numbers, _texts_of(encode_all(predictions)))
+        self._waiting.add(numbers, *_with_prefix_ends(encode_all(predictions)))
 
     def encode(self, batch: Batch) -> EncodedBatch:
         """Encode the next batch."""
@@ -119,14 +118,17 @@ class RecordEncoder:
     def _encode_columns(self, batch: Batch) -> EncodedBatch:
         """Encode a usual batch, with the bytes of `_encode_records`."""
         predictions, outcomes = batch.predictions, batch.outcomes
-        texts, numbers = self._usual.predictions(predictions), outcomes.prediction_numbers
+        (texts, prefix_ends), numbers = self._usual.predictions(predictions), outcomes.prediction_numbers
         before = numbers < predictions.first if len(predictions) else np.ones(len(numbers), dtype=np.bool_)
         closed = numbers[~before] - predictions.first
-        prior = self._prior_texts(numbers[before], batch.spilled)
-        values = self._usual.outcomes(outcomes, texts, closed, prior, before).values()
-        self._add_pending(predictions.numbers, texts, closed)
+        own = Texts(texts.text, texts.begins[closed], prefix_ends[closed])
+        rows = np.empty(len(numbers), dtype=np.int64)
+        rows[np.append(np.flatnonzero(before), np.flatnonzero(~before))] = np.arange(len(numbers))
+        prefixes = Texts.packed([self._prior_prefixes(numbers[before], batch.spilled), own]).select(rows)
+        values = self._usual.outcomes(outcomes, prefixes)
+        self._add_pending(predictions.numbers, texts, prefix_ends, closed)
         return EncodedBatch(
-            EncodedRecords(texts.values(), predictions.keys, predictions.timestamps),
+            EncodedRecords(texts, predictions.keys, predictions.timestamps),
             EncodedRecords(values, outcomes.keys, outcomes.timestamps),
             EncodedRecords([], [], []),
         )
@@ -141,10 +143,10 @@ class RecordEncoder:
         rows = np.searchsorted(own, numbers) if slates else numbers - predictions.first
         before = numbers < own[0] if len(own) else np.ones(len(rows), dtype=np.bool_)
         before[corrected] = False
-        prior = self._prior_texts(numbers[before], batch.spilled).values()
+        prior = self._prior_texts(numbers[before], batch.spilled)
         closed = ~before
         closed[corrected] = False
-        self._add_pending(own, _texts_of(texts), rows[closed])
+        self._add_pending(own, *_with_prefix_ends(texts), rows[closed])
         again = [self._encode_again(each) for each in outcomes.corrected.values()]
         rows += len(prior)
         rows[before] = np.arange(len(prior))
@@ -180,37 +182,48 @@ class RecordEncoder:
 
     def ids(self, numbers: NDArray[np.int64]) -> list[list[Id]]:
         """Return the ids of waiting predictions, as `WrittenIds` of the join says."""
-        records = map(self._types.predictions.decode, self._waiting.read(numbers).values())
+        records = map(self._types.predictions.decode, self._waiting.read(numbers))
         return [[record.event_id, *record.ids] for record in records]
 
-    def same_ids(
-        self, numbers: NDArray[np.int64], ids: IdColumns, rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def same_ids(self, numbers: NDArray[np.int64], ids: Texts, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which waiting predictions have these ids, as `WrittenIds` of the join says."""
-        return ids.begin_records(rows, self._names, *self._waiting.begins(numbers))
+        return ids.begin(self._waiting.at(numbers), rows, self._skipped)
 
     def take(self, sequences: NDArray[np.int64]) -> list[bytes]:
         """Give the texts of waiting predictions, which are kept no longer."""
-        return [*self._waiting.take(sequences).values()]
+        return [*self._waiting.take(sequences)]
 
-    def _prior_texts(self, numbers: NDArray[np.int64], spilled: Sequence[Prediction]) -> Texts:
-        """Return the texts of predictions of earlier batches, some of which were spilled."""
+    def _prior_prefixes(self, numbers: NDArray[np.int64], spilled: Sequence[Prediction]) -> Texts:
+        """Return the prefixes of the outcomes of predictions of earlier batches."""
         if not spilled:
-            return self._waiting.take(numbers)
+            return self._waiting.take_prefixes(numbers)
+        texts, ends = _with_prefix_ends(self._prior_texts(numbers, spilled))
+        return Texts(texts.text, texts.begins, ends)
+
+    def _prior_texts(self, numbers: NDArray[np.int64], spilled: Sequence[Prediction]) -> list[bytes]:
+        """Return the texts of predictions of earlier batches, some of which were spilled."""
         texts = {each.number: text for each, text in zip(spilled, encode_all(spilled), strict=True)}
         kept = iter(self.take(np.array([each for each in numbers.tolist() if each not in texts], np.int64)))
-        return _texts_of([texts.get(number) or next(kept) for number in numbers.tolist()])
+        return [texts.get(number) or next(kept) for number in numbers.tolist()]
 
-    def _add_pending(self, numbers: NDArray[np.int64], texts: Texts, closed: NDArray[np.int64]) -> None:
+    def _add_pending(
+        self,
+        numbers: NDArray[np.int64],
+        texts: Texts,
+        prefix_ends: NDArray[np.int64],
+        closed: NDArray[np.int64],
+    ) -> None:
         """Keep the texts of new predictions but for those rows that are closed already."""
         waits = np.ones(len(numbers), dtype=np.bool_)
         waits[closed] = False
         rows = np.flatnonzero(waits)
-        self._waiting.add(numbers[rows], texts.select(rows))
+        self._waiting.add(numbers[rows], texts.select(rows), prefix_ends[rows])
 
 
-def _texts_of(predictions: list[bytes]) -> Texts:
-    return Texts.of(predictions, [*map(prefix_end, predictions)])
+def _with_prefix_ends(predictions: list[bytes]) -> tuple[Texts, NDArray[np.int64]]:
+    """Return the texts of predictions, and where the prefix of each one's outcome ends."""
+    texts = Texts.of(predictions)
+    return texts, texts.begins + np.array([*map(prefix_end, predictions)], dtype=np.int64)
 
 
 def _encode_predictions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import subprocess
@@ -21,7 +22,7 @@ import forks
 import pipeline
 import research
 from forks.algorithm.kernels import linear
-from forks.jit import njit
+from forks.jit import MARKS, njit
 from tests.forks.docstrings import modules_of
 
 PROGRAM = """
@@ -117,17 +118,38 @@ def test_code_is_compiled_anew_where_a_function_that_it_calls_has_changed(tmp_pa
         "from counted.inner import one\nfrom forks.jit import njit\n\n"
         "@njit(cache=True)\ndef two() -> int:\n    return 2 * one()\n"
     )
+    assert outputs(tmp_path, inner) == ["2 0", "2 1", "8 0", "8 1"]
+
+
+def outputs(folder: Path, inner: str) -> list[str]:
+    """Return result and hits of the cache where a module has the number 1 twice, and then 4 twice."""
     program = "from counted.outer import two\nprint(two(), sum(two.stats.cache_hits.values()))"
-    path = os.pathsep.join([str(tmp_path), str(Path(forks.__file__).parents[1])])
-    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    path = os.pathsep.join([str(folder), str(Path(forks.__file__).parents[1])])
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": path}
 
     def run(number: int) -> str:
-        (package / "inner.py").write_text(inner.format(number=number))
+        (folder / "counted" / "inner.py").write_text(inner.format(number=number))
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    assert [run(number) for number in (1, 1, 4, 4)] == ["2 0", "2 1", "8 0", "8 1"]
+    return [run(number) for number in (1, 1, 4, 4)]
+
+
+def test_code_is_compiled_anew_where_an_instruction_of_it_has_changed(tmp_path: Path) -> None:
+    package = tmp_path / "counted"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    instruction = (
+        "from llvmlite import ir\nfrom numba import types\nfrom numba.extending import intrinsic\n\n"
+        "@intrinsic\ndef one(typing):\n"
+        "    return types.int64(), lambda *_: ir.Constant(ir.IntType(64), {number})\n"
+    )
+    (package / "outer.py").write_text(
+        "from counted.inner import one\nfrom forks.jit import njit\n\n"
+        "@njit(cache=True)\ndef two() -> int:\n    return 2 * one()\n"
+    )
+    assert outputs(tmp_path, instruction) == ["2 0", "2 1", "8 0", "8 1"]
 
 
 def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
@@ -135,13 +157,38 @@ def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
         njit(cache=True)(3)  # type: ignore[type-var]  # no function
 
 
-def functions_that_do_not_allocate() -> Iterator[Any]:
-    """Yield the compiled functions of all packages that create no arrays."""
+def compiled_functions() -> Iterator[Any]:
+    """Yield the compiled functions of all packages."""
     modules = {*modules_of(forks), *modules_of(pipeline), *modules_of(research)}
     for module in modules:
         for value in vars(module).values():
-            if isinstance(value, Dispatcher) and value.__module__ == module.__name__ and not allocates(value):
+            if isinstance(value, Dispatcher) and value.__module__ == module.__name__:
                 yield value
+
+
+def test_all_that_is_compiled_comes_from_files_that_the_cache_looks_at() -> None:
+    own = {package.__name__ for package in (forks, pipeline, research)}
+    for function in compiled_functions():
+        module = sys.modules[function.__module__]
+        imported = {
+            alias.asname or alias.name: node.module or ""
+            for node in ast.parse(inspect.getsource(module)).body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        names = inspect.getclosurevars(function.py_func).globals
+        sources = {imported[name] for name in names if name in imported} | {module.__name__}
+        for source in sources:
+            package = source.partition(".")[0]
+            if package in own:
+                text = inspect.getsource(sys.modules[source]).encode()
+                assert any(mark in text for mark in MARKS), f"{function} has code or constants of {source}"
+                assert package in {module.__name__.partition(".")[0], "forks"}, f"{function} has {source}"
+
+
+def functions_that_do_not_allocate() -> Iterator[Any]:
+    """Yield those that create no arrays."""
+    return (each for each in compiled_functions() if not allocates(each))
 
 
 def allocates(function: Any) -> bool:

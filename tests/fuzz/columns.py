@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pipeline.records.column_decoder import Scanner
+from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.input_columns import InputColumns
 from tests.fuzz.mutations import mutated_bytes, mutated_json
@@ -30,10 +30,8 @@ def fuzz(rng: Random) -> str:
     """Decode messages in both ways."""
     decoder: InputDecoder[Any] = rng.choice([INTERACTION_DECODER, LABEL_DECODER])
     keys, values = zip(*(_message(rng, decoder is LABEL_DECODER) for _ in range(MESSAGES)), strict=True)
-    scanner = Scanner.of(decoder)
-    assert scanner is not None
-    records, times = decode([*keys], [*values], decoder, LATEST)
-    found = scanner.decode([*keys], [*values], LATEST)
+    records, times, *_ = decode([*keys], [*values], decoder, LATEST)
+    found = ColumnDecoder(decoder).decode([*keys], [*values], LATEST)
     assert found.times.tolist() == times.tolist()
     for value, record, other in zip(values, records, found.records, strict=True):
         made = decoder.decode(value or b"") if other is None else other
@@ -43,9 +41,7 @@ def fuzz(rng: Random) -> str:
     columns = found.columns
     assert columns is not None
     kept = InputColumns(
-        columns.text,
-        columns.begins[:, rows],
-        columns.ends[:, rows],
+        columns.texts.select(np.array(rows, dtype=np.int64)),
         {name: column[rows] for name, column in columns.numbers.items()},
     )
     assert _exact(kept.ids(0)) == _exact([record.event_id for record in accepted])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.kafka.batch_producer import BatchProducer
-from pipeline.records.texts import TextValues, key_texts
+from pipeline.records.texts import Texts, key_texts
 from tests.integration.harness import TIMEOUT, Pipeline, input_producer
 
 COUNT = 3_000
@@ -21,8 +20,7 @@ def test_both_ways_write_the_same(
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     topics, timestamps = pipeline.topics, [1_600_000_000_000 + number for number in range(COUNT)]
     values = [b'{"number":%d}' % number for number in range(COUNT)]
-    lines = np.frombuffer(b"".join(each + b"\n" for each in values), dtype=np.uint8)
-    texts = TextValues(lines, np.flatnonzero(lines == ord("\n")) + 1)
+    texts = Texts.of(values)
     producer, keys, written = input_producer(bootstrap), key_texts([*ids]), {}
     for topic, native in ((topics.interactions, False), (topics.labels, True)):
         batches = BatchProducer(producer, native=native)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from confluent_kafka import Message
 
-from pipeline.records.column_decoder import DecodedColumns, Scanner
-from pipeline.records.decoding import InputDecoder, Record, decode
+from pipeline.records.column_decoder import ColumnDecoder
+from pipeline.records.decoding import Decoded, InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
 
-_scanner_of = cache(Scanner.of)
+_to_columns = cache(ColumnDecoder)
 
 
 class Entry(NamedTuple):
@@ -38,14 +38,11 @@ def queued(decoded: Sequence[Entry]) -> PolledMessages:
     """Return decoded messages as a record queue is fed: in columns, if their decoder has such."""
     keys, values = [entry.source.key for entry in decoded], [entry.source.value for entry in decoded]
     found = None
-    if decoded and (scanner := _scanner_of(decoded[0].decoder)) is not None:
-        found = scanner.decode(keys, values, decoded[0].latest)
-    elif decoded:
-        records, times = decode(keys, values, decoded[0].decoder, decoded[0].latest)
-        found = DecodedColumns([*records], times)
+    if decoded:
+        found = _to_columns(decoded[0].decoder, 1).decode(keys, values, decoded[0].latest)
     return PolledMessages(
         [delivered(entry.source) for entry in decoded],
-        found or DecodedColumns([], np.empty(0, dtype=np.int64)),
+        found or Decoded([], np.empty(0, dtype=np.int64)),
         [entry.source.size for entry in decoded],
     )
 

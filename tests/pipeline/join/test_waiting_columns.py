@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.scored_columns import ScoredColumns
-from pipeline.records.id_columns import IdColumns
+from pipeline.records.texts import Texts
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=6)
 values = st.integers(-(10**10), 10**10).map(lambda n: n / 1e6) | st.floats() | st.just(-0.0)
@@ -17,7 +17,7 @@ values = st.integers(-(10**10), 10**10).map(lambda n: n / 1e6) | st.floats() | s
 @given(rows=st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=12), data=st.data())
 def test_ids_come_back(rows: list[tuple[int | str, ...]], data: st.DataObject) -> None:
     texts, columns = IdTexts(), [*map(list, zip(*rows, strict=True))]
-    own = IdColumns.of(columns[0], columns[1:])
+    own = Texts.of_ids(columns[0], columns[1:])
     texts.append(own)
     kept = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1), min_size=1)))
     texts.keep(np.array(kept))

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.records.column_decoder import FEWEST, ColumnDecoder, DecodedColumns, Scanner
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
+from pipeline.records.column_decoder import FEWEST, ColumnDecoder
+from pipeline.records.decoding import (
+    INTERACTION_DECODER,
+    LABEL_DECODER,
+    Decoded,
+    Record,
+    RejectedRecord,
+    decode,
+)
 from pipeline.records.input_columns import InputColumns
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.kuairec import WatchLabel
@@ -24,9 +31,8 @@ LATEST = 10**9
 LABEL = b'{"event_id":"e","user_id":7,"video_id":-3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
 
 
-def scanned(*values: bytes, key: bytes = b"7") -> DecodedColumns:
-    scanner = Scanner.of(LABEL_DECODER)
-    assert scanner is not None
+def scanned(*values: bytes, key: bytes = b"7") -> Decoded[Record | None]:
+    scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
     return scanner.decode([key] * len(values), [*values], LATEST)
 
 
@@ -111,8 +117,7 @@ def test_halves_of_two_messages_are_no_message() -> None:
 
 
 def test_a_null_and_another_key_are_refused() -> None:
-    scanner = Scanner.of(LABEL_DECODER)
-    assert scanner is not None
+    scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
     keys: list[bytes | None] = [b"7", b"70", None, b"7", b""]
     values: list[bytes | None] = [LABEL, LABEL, LABEL, None, LABEL]
     found = scanner.decode(keys, values, LATEST)
@@ -163,7 +168,7 @@ def test_streams_with_other_fields_are_decoded_one_by_one(changes: dict[str, Any
     for name, change in changes.items():
         definition[name] |= change
     decoders = InputDecoders.of(Stream.model_validate(definition))
-    assert [Scanner.of(decoder) for decoder in decoders] == [None, None]
+    assert not any(ColumnDecoder(decoder).to_columns for decoder in decoders)
     keys: list[bytes | None] = [b"7"] * FEWEST
     values: list[bytes | None] = [b'{"any":1}'] * FEWEST
     found = ColumnDecoder(decoders.labels).decode(keys, values, LATEST)
@@ -176,9 +181,8 @@ def test_features_and_weights_that_are_numbers_are_columns() -> None:
     definition["features"] = {"price": {"kind": "number", "field": "/price"}}
     definition["labels"] |= {"weight": "/weight"}
     decoders = InputDecoders.of(Stream.model_validate(definition))
-    of_labels = Scanner.of(decoders.labels)
-    assert Scanner.of(decoders.interactions) is not None
-    assert of_labels is not None
+    of_labels = ColumnDecoder(decoders.labels, fewest=1)
+    assert ColumnDecoder(decoders.interactions).to_columns
     value = LABEL[:-1] + b',"weight":2.5}'
     columns = of_labels.decode([b"7"], [value], LATEST).columns
     assert columns is not None
@@ -198,8 +202,7 @@ def test_a_few_messages_are_decoded_one_by_one() -> None:
 def test_pieces_of_either_kind_are_joined(cuts: list[int], as_records: list[bool]) -> None:
     labels = [label(f"e{number}", number, number / 8, number % 3, -number) for number in range(12)]
     values, keys = [*map(msgspec.json.encode, labels)], [str(each.user_id).encode() for each in labels]
-    scanner = Scanner.of(LABEL_DECODER)
-    assert scanner is not None
+    scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
     whole = scanner.decode([*keys], [*values], LATEST).columns
     assert whole is not None
     ends = [0, *sorted(cuts), 12]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records.column_encoder import ColumnEncoder, Prefixes
+from pipeline.records.column_encoder import ColumnEncoder
 from pipeline.records.texts import Texts
 from tests.support.examples import examples
 
@@ -30,10 +29,10 @@ lengths = st.integers(0, 40).map(lambda length: "x" * length)
 @given(rows=st.lists(st.tuples(lengths | st.text() | st.none(), st.integers()), min_size=1, max_size=9))
 def test_any_lengths(rows: list[tuple[str | None, int]]) -> None:
     names, sequences = zip(*rows, strict=True)
-    texts = ColumnEncoder(Renamed).encode(len(rows), [names, sequences])
+    texts, name_begins = ColumnEncoder(Renamed).encode(len(rows), [names, sequences])
     expected = [msgspec.json.encode({"a/b c": name, "é": sequence}) for name, sequence in rows]
-    assert [*texts.values()] == expected
-    ends = (texts.prefix_ends - texts.begins).tolist()
+    assert [*texts] == expected
+    ends = (name_begins - texts.begins).tolist()
     assert [text[end:] for text, end in zip(expected, ends, strict=True)] == [
         f'"é":{sequence}}}'.encode() for sequence in sequences
     ]
@@ -41,30 +40,20 @@ def test_any_lengths(rows: list[tuple[str | None, int]]) -> None:
 
 @examples(200)
 @given(data=st.data(), count=st.integers(1, 9))
-def test_prefixes_are_of_either_buffer(data: st.DataObject, count: int) -> None:
+def test_prefixes_are_parts_of_a_buffer(data: st.DataObject, count: int) -> None:
     def drawn(values: st.SearchStrategy[str]) -> list[str]:
         return data.draw(st.lists(values, min_size=count, max_size=count))
 
-    heads, others, names = drawn(lengths), drawn(lengths), drawn(lengths)
+    heads, names = drawn(lengths), drawn(lengths)
     rests = drawn(st.sampled_from(["}", ',"more":1}']))
-    in_first = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    first, second = (
-        Texts.of([f"{{{each},|".encode() for each in column], [len(each) + 2 for each in column])
-        for column in (heads, others)
-    )
-    prefixes = Prefixes(
-        first.buffer,
-        second.buffer,
-        in_first,
-        np.where(in_first, first.begins, second.begins),
-        np.where(in_first, first.prefix_ends, second.prefix_ends),
-    )
+    whole = Texts.of([f"{{{each},|".encode() for each in heads])
+    prefixes = Texts(whole.text, whole.begins, whole.ends - 1)
     encoder = ColumnEncoder(Single, behind_prefix=True)
     for given_rests in (None, "".join(f"{rest}\n" for rest in rests).encode()):
-        texts = encoder.encode(count, [names], prefixes, given_rests)
-        assert [text.decode() for text in texts.values()] == [
-            f'{{{head if own else other},"name":"{name}"{rest if given_rests else "}"}'
-            for head, other, own, name, rest in zip(heads, others, in_first, names, rests, strict=True)
+        texts, _ = encoder.encode(count, [names], prefixes, given_rests)
+        assert [text.decode() for text in texts] == [
+            f'{{{head},"name":"{name}"{rest if given_rests else "}"}'
+            for head, name, rest in zip(heads, names, rests, strict=True)
         ]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.features import totals
 from pipeline.records import decimals
-from pipeline.records.decimals import decode_rows, encode_rows
+from pipeline.records.decimals import encode_rows
 
 ENCODER = msgspec.json.Encoder()
 
@@ -64,73 +64,6 @@ def test_one_number_that_is_not_of_the_kind(odd: float) -> None:
 def test_nothing() -> None:
     assert encode_rows(np.empty((0, 3))) == []
     assert encode_rows(np.empty((2, 0))) == [b"[]", b"[]"]
-    assert decode_rows([], 3).shape == (0, 3)
-
-
-@given(rows=rows_of(features))
-def test_rounded_numbers_are_read(rows: list[list[float]]) -> None:
-    with patch.object(decimals, "_decode_row", side_effect=AssertionError("not compiled")):
-        found = decode_rows(plain(rows), len(rows[0]))
-    assert found.tobytes() == np.array(rows).tobytes()
-
-
-@given(rows=rows_of(features | st.floats(allow_nan=False, allow_infinity=False)), spaces=st.booleans())
-def test_any_numbers_are_read(rows: list[list[float]], spaces: bool) -> None:
-    texts = [text.replace(b",", b" ,\n") if spaces else text for text in plain(rows)]
-    assert decode_rows(texts, len(rows[0])).tobytes() == np.array(rows).tobytes()
-
-
-NUMBER_LIKE = st.text("0123456789.,-+eE6[] ", max_size=12)
-
-
-@given(texts=st.lists(NUMBER_LIKE.map(lambda text: f"[{text}]".encode()), min_size=1, max_size=3))
-def test_what_is_no_row_is_refused_as_by_msgspec(texts: list[bytes]) -> None:
-    def read_plainly() -> list[list[float]]:
-        return [msgspec.json.decode(text, type=list[float]) for text in texts]
-
-    try:
-        rows = read_plainly()
-        expected = np.array(rows) if {len(row) for row in rows} == {2} else None
-    except msgspec.DecodeError:
-        expected = None
-    if expected is None:
-        with pytest.raises(msgspec.DecodeError):
-            decode_rows(texts, 2)
-    else:
-        assert decode_rows(texts, 2).tobytes() == expected.tobytes()
-
-
-def test_every_number_of_millionths_up_to_three_is_read() -> None:
-    numbers = np.arange(3_000_000).reshape(-1, 10) / 1e6
-    for rows in (numbers, -numbers):
-        assert decode_rows(encode_rows(rows), 10).tobytes() == rows.tobytes()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"[01.5]",
-        b"[.5]",
-        b"[1.]",
-        b"[-]",
-        b"[]",
-        b"[1.5",
-        b"1.5]",
-        b"[1.5]]",
-        b"[1.5,]",
-        b"[1.5e]",
-        b"[12e-6",
-    ],
-)
-def test_texts_that_nearly_are_rows_are_refused(text: bytes) -> None:
-    for texts in ([text], [b"[0.5]", text], [text, b"[0.5]"]):
-        with pytest.raises(msgspec.DecodeError):
-            decode_rows(texts, 1)
-
-
-def test_whole_numbers_and_exponents_are_read_as_by_msgspec() -> None:
-    texts = [b"[3,12e-6]", b"[1e-6,1e-7]", b"[1E-6,-0.0]"]
-    assert decode_rows(texts, 2).tolist() == [msgspec.json.decode(text) for text in texts]
 
 
 def test_features_are_of_the_kind() -> None:

@@ -256,7 +256,7 @@ def test_many_usual_records_are_encoded_by_columns_and_all_else_record_by_record
 def test_all_is_compiled_before_the_first_batch() -> None:
     column_encoder.warm_up()
     waiting_texts.warm_up()
-    functions = column_encoder._splice, waiting_texts._move, texts._gather
+    functions = column_encoder._splice, texts.join_texts
     compiled: list[Any] = [*functions]
     before = [len(each.signatures) for each in compiled]
     encoder = RecordEncoder()

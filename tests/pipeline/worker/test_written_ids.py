@@ -11,8 +11,8 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.records.fields import Id
-from pipeline.records.id_columns import IdColumns
 from pipeline.records.outputs import Prediction
+from pipeline.records.texts import Texts
 from pipeline.worker.encoder import RecordEncoder
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=6) | st.sampled_from([1, 11, "1", "1,"])
@@ -37,7 +37,7 @@ def test_ids_are_read_from_the_records(
         if begin == 0:
             encoder.restore(waiting)
             join.pending.read_ids_from(encoder)
-    own = IdColumns.of([row[0] for row in rows], [[row[1] for row in rows], [row[2] for row in rows]])
+    own = Texts.of_ids([row[0] for row in rows], [[row[1] for row in rows], [row[2] for row in rows]])
     for join_row, row in enumerate(rows):
         [at] = join.pending.ids_of(np.array([join_row]))
         assert tuple(at) == row
@@ -56,7 +56,7 @@ def test_ids_that_begin_alike_differ(other: tuple[Id, Id, Id]) -> None:
     encoder.restore([prediction(("e", 7, 11), 0)])
     for given_ids, same in ((("e", 7, 11), True), (other, False)):
         event_id, *ids = given_ids
-        assert encoder.same_ids(row, IdColumns.of([event_id], [[each] for each in ids]), row).tolist() == [
+        assert encoder.same_ids(row, Texts.of_ids([event_id], [[each] for each in ids]), row).tolist() == [
             same
         ]
 
