@@ -519,16 +519,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _check_weights(self) -> Self:
-        if not self.stream.labels.weighted:
-            return self
-        if self.join.corrections != "off":
+        if self.stream.labels.weighted and self.join.corrections != "off":
             raise ValueError("join.corrections and labels' weights do not go together yet: take one of them")
-        for name, challenger in self.challengers.items():
-            if challenger.learner != FORKS:
-                raise ValueError(
-                    f"challengers.{name}.learner is {challenger.learner}, which knows no weights of labels: "
-                    f'where there are such, challengers are "{FORKS}"'
-                )
         return self
 
     @model_validator(mode="after")

@@ -58,12 +58,8 @@ class ShadowLearner:
         return score if isfinite(score) else NON_FINITE_SCORE
 
     def learn_one(self, x: Floats, label: float, weight: float = 1.0) -> None:
-        """Learn the value of a context vector's label. A rival knows no weight."""
-        taught = self._target.taught(self.loss, label)
-        if isinstance(self.learner, Forks):
-            self.learner.learn_one(x[self._first_column :], taught, weight)
-        else:
-            self.learner.learn_one(x[self._first_column :], taught)
+        """Learn the value of a context vector's label."""
+        self.learner.learn_one(x[self._first_column :], self._target.taught(self.loss, label), weight)
 
     def replace_one(self, x: Floats, former: float, label: float) -> None:
         """Replace the value of a label that was learned; a rival learns the new one beside it."""
@@ -76,10 +72,7 @@ class ShadowLearner:
     def learn_many(self, X: Floats, labels: Floats, weights: Floats | None = None) -> None:
         """Learn the labels of context vectors, shape (n, dimension), one after the other."""
         y = self._target.taught_many(self.loss, labels)
-        if isinstance(self.learner, Forks):
-            self.learner.learn_many(X[:, self._first_column :], y, weights)
-        else:
-            self.learner.learn_many(X[:, self._first_column :], y)
+        self.learner.learn_many(X[:, self._first_column :], y, weights)
 
     def run(
         self, X: Floats, labels: Floats, order: NDArray[np.int64], weights: Floats | None = None
@@ -92,10 +85,7 @@ class ShadowLearner:
             The scores, shape (n,); any number in rows that `order` does not predict.
         """
         y = self._target.taught_many(self.loss, labels)
-        if isinstance(self.learner, Forks):
-            scores = self.learner.run(X[:, self._first_column :], y, order, weights)
-        else:
-            scores = self.learner.run(X[:, self._first_column :], y, order)
+        scores = self.learner.run(X[:, self._first_column :], y, order, weights)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 
     def restore(self, state: Mapping[str, Any]) -> None:
