@@ -131,10 +131,6 @@ class InteractionDefinition(InputDefinition):
     def _check_items(self) -> Self:
         if self.items is None and self.item_fields:
             raise ValueError("item_fields are read in the items of a list: set items to where it is")
-        if self.items is not None and self.format != "json":
-            raise ValueError(
-                f'items are read in plain JSON only: set format = "json" in place of {self.format}'
-            )
         if len(set(self.item_fields)) < len(self.item_fields):
             raise ValueError("item_fields name a field twice")
         return self

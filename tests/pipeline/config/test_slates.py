@@ -42,7 +42,6 @@ def test_an_item_has_its_own_entities() -> None:
         ({"propensity": "/p"}, "interactions.propensity and interactions.items do not go together yet"),
         ({"max_items": 0}, "greater than or equal to 1"),
         ({"max_items": 1_001}, "less than or equal to 1000"),
-        ({"format": "avro"}, 'set format = "json" in place of avro'),
         ({"items": "/user_id"}, "items and entities.user_id are both /user_id"),
         ({"items": "/timestamp/list"}, "one is within the other"),
         ({"numbers": {"video_duration": "/video_id"}}, "are both /video_id"),
