@@ -210,6 +210,11 @@ def _defined(
             f"--stream {definition}: the demo starts no schema registry. Set the formats there to "
             '"json", or use your own Kafka and registry with forks replay and forks run'
         )
+    if stream.has_slates:
+        raise ConfigError(
+            f"--stream {definition}: the demo shows events of one item, and interactions.items are slates: "
+            "use your own Kafka with forks replay and forks run"
+        )
     if data is None:
         raise ConfigError(f"--stream {definition}: add --data TABLE, a table of the events of this stream")
     events = read_rows(data, stream, label_delay)
