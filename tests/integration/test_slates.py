@@ -109,11 +109,13 @@ def shelves(topics: Any) -> Shelves:
     return found
 
 
-def pipeline_of_slates(bootstrap: str, prefix: str, folder: Path, definition: str = DEFINITION) -> Pipeline:
+def pipeline_of_slates(
+    bootstrap: str, prefix: str, folder: Path, definition: str = DEFINITION, partitions: int = 2
+) -> Pipeline:
     file = folder / "forks.toml"
     file.write_text(definition)
     topics = topics_of(load(file, {"kafka.prefix": prefix}))
-    pipeline = Pipeline(bootstrap, prefix, folder, 2, topics=topics)
+    pipeline = Pipeline(bootstrap, prefix, folder, partitions, topics=topics)
     pipeline.options = ("--config", str(file))
     return pipeline
 
