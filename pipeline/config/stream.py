@@ -114,8 +114,8 @@ class InteractionDefinition(InputDefinition):
     items: Pointer | None = None
     """The list of a slate's items in the order in which they were shown; None where a message is one item."""
     item_fields: tuple[Name, ...] = ()
-    """Entities, numbers and features that each item has: their pointers begin in the item. All others are of
-    the message."""
+    """Entities, numbers, features and propensities and estimates that each item has: their pointers begin in
+    the item. All others are of the message."""
     max_items: int = Field(100, ge=1, le=MAX_ITEMS)
     """Items of a slate, at most."""
     propensity: Pointer | None = None
@@ -293,17 +293,18 @@ class Stream(Section):
         """Refuse slates whose items cannot be told apart, or whose key is not of the message."""
         if not self.has_slates:
             return
-        read = [*self.entities, *self.interactions.numbers]
+        read = [*self.entities, *self.interactions.numbers, *self.interactions.carried]
         read += [name for name, each in self.features.items() if not isinstance(each, TimeFeature)]
         for name in self.interactions.item_fields:
             if name not in read:
                 raise ValueError(
-                    f"interactions.item_fields name {name}, which is no entity, number or feature that is "
-                    "read in interactions"
+                    f"interactions.item_fields name {name}, which is no entity, number, feature or "
+                    "propensity that is read in interactions"
                 )
             if read.count(name) > 1:
                 raise ValueError(
-                    f"interactions.item_fields name {name}, which is a number and an entity or feature"
+                    f"interactions.item_fields name {name}, which has two meanings there: rename the number "
+                    "or the feature"
                 )
         if not self.item_entities:
             raise ValueError(
@@ -313,11 +314,6 @@ class Stream(Section):
             raise ValueError(
                 f"the key is {[*self.entities][self.key_entity or 0]}, which each item of a slate has: set "
                 "key to an entity of the message, or to event_id"
-            )
-        carried = [*self.interactions.carried]
-        if carried:
-            raise ValueError(
-                f"interactions.{carried[0]} and interactions.items do not go together yet: take one of them"
             )
         if self.outputs.format != "json":
             raise ValueError(f'outputs.format is {self.outputs.format}: slates are written as "json" only')
@@ -333,7 +329,8 @@ class Stream(Section):
     def is_item_field(self, setting: str) -> bool:
         """Whether the pointer of this name begins in an item, in the messages of interactions."""
         kind, _, name = setting.partition(".")
-        return kind in {"entities", "numbers", "features"} and name in self.interactions.item_fields
+        name = name if kind in {"entities", "numbers", "features"} else kind
+        return name in self.interactions.item_fields and (name != kind or name in CARRIED)
 
     def _check_tables(self) -> None:
         """Refuse tables of no entity, and topics and fields that have two meanings."""

@@ -293,9 +293,10 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
 
 def carried_fields(stream: Stream) -> list[_Field]:
     """Return the fields of interactions that predictions and outcomes carry as they are."""
+    interactions = stream.interactions
     return [
-        _Field(name, parts_of(pointer), _CARRIED_TYPES[name] | None, True)
-        for name, pointer in stream.interactions.carried.items()
+        _Field(name, parts_of(pointer), _CARRIED_TYPES[name] | None, True, name in interactions.item_fields)
+        for name, pointer in interactions.carried.items()
     ]
 
 
@@ -436,7 +437,7 @@ def slate_decoder(
     values = tuple_getter([_path(whole, field) for field in whole])
     item_values = tuple_getter([_path(own, field) for field in own])
     names = [field.name for field in (*of_message, *own)]
-    namespace: dict[str, Any] = {"ids": property(tuple_getter(ids)), "id_fields": tuple(ids)}
+    namespace = _namespace(fields, ids)
     made: Any = msgspec.defstruct(
         "Item", names, bases=(Interaction,), namespace=namespace, frozen=True, gc=False
     )

@@ -161,6 +161,7 @@ def item_columns(stream: Stream) -> list[str]:
         *(column for column, name in ids if name in names),
         *(f"interactions.{name}" for name in stream.interactions.numbers if name in names),
         *(f"features.{name}" for name in stream.features if name in names),
+        *(f"interactions.{name}" for name in stream.interactions.carried if name in names),
     ]
 
 

@@ -118,6 +118,22 @@ def test_the_rows_of_an_event_are_one_interaction_and_a_label_each(tmp_path: Pat
     }  # fmt: skip
 
 
+def test_propensities_are_of_the_item_or_of_the_message(tmp_path: Path) -> None:
+    given = [row("a", 1, 1, p=0.5, t=1.0), row("a", 1, 2, p=None, t=1.0)]
+    where = {"propensity": "/p", "target_propensity": "/t"}
+    for own, items, message in (
+        (("propensity",), [{"p": 0.5}, {}], {"t": 1.0}),
+        (("propensity", "target_propensity"), [{"p": 0.5, "t": 1.0}, {"t": 1.0}], {}),
+    ):
+        names = (*DEFINITION["interactions"]["item_fields"], *own)
+        interactions = DEFINITION["interactions"] | where | {"item_fields": names}
+        stream = Stream.model_validate(DEFINITION | {"interactions": interactions})
+        [found] = [each for is_label, each in messages(read(tmp_path, given, stream), stream) if not is_label]
+        shown = found["page"]["shown"]
+        assert [{name: each[name] for name in ("p", "t") if name in each} for each in shown] == items
+        assert {name: found[name] for name in ("p", "t") if name in found} == message
+
+
 def test_the_items_of_a_slate_keep_their_order_and_stand_together(tmp_path: Path) -> None:
     rows = [row(n % 5, 1_000 * (5 - n % 5), 100 - n) for n in range(15)]
     shown = [each["page"]["shown"] for is_label, each in messages(read(tmp_path, rows)) if not is_label]
