@@ -315,8 +315,6 @@ class Stream(Section):
                 f"the key is {[*self.entities][self.key_entity or 0]}, which each item of a slate has: set "
                 "key to an entity of the message, or to event_id"
             )
-        if self.outputs.format != "json":
-            raise ValueError(f'outputs.format is {self.outputs.format}: slates are written as "json" only')
 
     def _pointers_by_object(self, definition: InputDefinition) -> dict[str, dict[str, str]]:
         """Return what is read of a message, and of an item of it, each with the names of the settings."""

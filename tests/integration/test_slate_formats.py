@@ -1,4 +1,4 @@
-"""Slates in Avro and Protobuf through real workers that are killed."""
+"""Slates in Avro and Protobuf, and outputs in Avro, through real workers that are killed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pipeline.records.names import EXCEPTION_HEADER
@@ -100,6 +101,8 @@ def test_slates_with_a_schema_are_learned_over_kills(
         else:
             schema_id, frame = registry.add("", "PROTOBUF", serialized=PROTOBUF.text), in_protobuf
         definition = DEFINITION.replace('topic = "shown"', f'topic = "shown"\nformat = "{format_}"')
+        if format_ == "avro":
+            definition += '[stream.outputs]\nformat = "avro"\n'
         text = f'{definition}[registry]\nurl = "{registry.url}"\n'
         pipeline = pipeline_of_slates(bootstrap, topic_prefix, tmp_path, text)
         sent, shown = shelves(pipeline.topics), pipeline.topics.interactions
@@ -118,3 +121,10 @@ def test_slates_with_a_schema_are_learned_over_kills(
         assert "no difference" in command(pipeline, "audit", *group)
         assert "identical" in command(pipeline, "rebuild", *group)
         assert "last1" in command(pipeline, "inspect", "interactions")
+        first = pipeline.read(pipeline.topics.predictions)[0].value or b""
+        assert first.startswith(b"\0" if format_ == "avro" else b"{")
+        items = sum(map(len, sent.items.values()))
+        assert json.loads(command(pipeline, "report", "--json"))["items"] == items
+        folder = pipeline.folder / "exported"
+        command(pipeline, "export", "predictions", "--to", str(folder))
+        assert pl.read_parquet(folder / "**" / "*.parquet").height == items

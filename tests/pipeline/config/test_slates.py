@@ -55,12 +55,10 @@ def test_a_field_of_an_item_may_be_called_as_one_of_the_message() -> None:
     assert stream.has_slates
 
 
-def test_names_of_slates_fields_and_other_outputs_are_refused() -> None:
+def test_names_of_slates_fields_are_refused() -> None:
     target = SLATES.target.model_dump() | {"name": "position"}
     assert "position is the name of another field" in refused(definition() | {"target": target})
     Stream.model_validate(KUAIREC.model_dump() | {"target": target})
-    avro = {"outputs": {"format": "avro"}}
-    assert 'outputs.format is avro: slates are written as "json" only' in refused(definition() | avro)
 
 
 @pytest.mark.parametrize(
