@@ -21,6 +21,9 @@ class AROW(VectorRival):
     `forks.algorithm.newton.newton_step` on this loss, from the prior N(0, I). An event costs O(dimension^2).
     There is no intercept; add a column of ones for one.
 
+    A label of weight h has its loss h times, which is as if r were r / h: slope and curvature of the step are
+    h times as large. That is what h such labels in a row come to.
+
     Parameters
     ----------
     dimension
@@ -45,6 +48,7 @@ class AROW(VectorRival):
         "weights": (float, ("dimension",)),
         "covariance": (float, ("dimension", "dimension")),
     }
+    no_weights = None
 
     def __init__(self, dimension: int, *, r: float = 1.0) -> None:
         super().__init__(dimension)
@@ -54,9 +58,9 @@ class AROW(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(dot(self.weights, event))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         if y * score < 1.0:
             belief = NewtonState(self.weights, self.covariance)
             slope = loss_slope(SQUARED_HINGE, score, y) / (2.0 * self._r)
             curvature = loss_curvature(SQUARED_HINGE, score, y) / (2.0 * self._r)
-            newton_step(belief, event, slope, curvature, np.empty(self.dimension))
+            newton_step(belief, event, weight * slope, weight * curvature, np.empty(self.dimension))

@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.losses import LOSSES, LossName, loss_slope
+from forks.losses import LOSSES, LossName
 from forks.rivals.base.budgeted import Budgeted, random_slot
 from forks.rivals.base.learner import at_least, known_loss, positive
+from forks.rivals.base.weights import descent_slope
 
 
 class BOGD(Budgeted):
@@ -21,6 +22,9 @@ class BOGD(Budgeted):
     unchanged in expectation; afterwards all coefficients are scaled so that the largest is at most
     ``largest`` step (the paper also allows to clip each). On other events f <- (1 - step decay) f. An event
     costs O(budget dimension).
+
+    A label of weight h has the slopes of its steps together in place of l'(f(x))
+    (`forks.rivals.base.weights.descent_slope`), with k(x, x) = 1. It evicts and decays once.
 
     Parameters
     ----------
@@ -56,6 +60,7 @@ class BOGD(Budgeted):
     """
 
     numbers: ClassVar = {**Budgeted.numbers, "evictions": int}
+    no_weights = None
 
     def __init__(
         self,
@@ -79,9 +84,9 @@ class BOGD(Budgeted):
         self._seed = at_least("seed", seed, 0)
         self.evictions = 0
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         self.coefficients *= self._kept
-        slope = loss_slope(LOSSES[self.loss], score, y)
+        slope = descent_slope(LOSSES[self.loss], score, y, weight, self._step)
         if slope == 0.0:
             return
         if not self._full:

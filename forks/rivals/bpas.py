@@ -19,6 +19,9 @@ class BPAS(Budgeted):
     with the smallest distance is evicted, the one in the first slot among equals. Until the budget is full,
     it is the passive-aggressive learner PA-I. An event costs O(budget dimension).
 
+    A label of weight h has its loss h times, so that h C takes the place of C. With PA-I, that is what h such
+    labels in a row come to.
+
     Parameters
     ----------
     dimension
@@ -44,17 +47,19 @@ class BPAS(Budgeted):
     0.0
     """
 
+    no_weights = None
+
     def __init__(
         self, dimension: int, *, budget: int = 50, aggressiveness: float = 1.0, width: float = 1.0
     ) -> None:
         super().__init__(dimension, budget=budget, width=width)
         self._aggressiveness = positive("aggressiveness", aggressiveness)
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         loss = 1.0 - y * score
         if loss <= 0.0:
             return
-        step = y * min(self._aggressiveness, loss)
+        step = y * min(weight * self._aggressiveness, loss)
         if not self._full:
             self._add(event, step)
             return

@@ -11,9 +11,10 @@ from forks.arrays import FloatArray
 from forks.compiled.products import dot, vecmat
 from forks.compiled.trigonometry import cosine_and_sine
 from forks.jit import njit
-from forks.losses import LOSSES, LossName, loss_slope
+from forks.losses import LOSSES, LossName
 from forks.randomness import Purpose, normals
 from forks.rivals.base.learner import VectorRival, at_least, known_loss, positive
+from forks.rivals.base.weights import descent_slope
 
 
 class FOGD(VectorRival):
@@ -23,6 +24,9 @@ class FOGD(VectorRival):
     w <- w - step l'(w'z) z. Here the features are divided by sqrt(D), so that z(x)'z(y) is near k(x, y) and
     steps are as long as those of kernel gradient descent. The paper does not divide, so that its steps are D
     times as long: its eta is ``step`` / D. An event costs O(D dimension).
+
+    A label of weight h has the slopes of its steps together in place of l'(w'z)
+    (`forks.rivals.base.weights.descent_slope`), with |z| = 1.
 
     Parameters
     ----------
@@ -54,6 +58,7 @@ class FOGD(VectorRival):
     """
 
     arrays: ClassVar = {"weights": (float, ("features",))}
+    no_weights = None
 
     def __init__(
         self,
@@ -77,8 +82,8 @@ class FOGD(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(dot(self.weights, waves(event, self._frequencies)))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        slope = loss_slope(LOSSES[self.loss], score, y)
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
+        slope = descent_slope(LOSSES[self.loss], score, y, weight, self._step)
         if slope != 0.0:
             self.weights -= self._step * slope * waves(event, self._frequencies)
 

@@ -47,13 +47,17 @@ class Forgetron(Budgeted):
     """
 
     numbers: ClassVar = {**Budgeted.numbers, "mistakes": int, "damage": float}
+    no_weights = (
+        "the Forgetron allows an eviction the damage of one mistake, and a mistake of a small weight, which "
+        "makes up for less, evicts as much"
+    )
 
     def __init__(self, dimension: int, *, budget: int = 50, width: float = 1.0) -> None:
         super().__init__(dimension, budget=budget, width=width)
         self.mistakes = 0
         self.damage = 0.0
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, _weight: float, /) -> None:
         if y * score > 0.0:
             return
         self.mistakes += 1

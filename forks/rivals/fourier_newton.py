@@ -9,8 +9,9 @@ import numpy as np
 
 from forks.algorithm.moments import standardize, update_moments
 from forks.algorithm.newton import NewtonState, clipped, newton_step, project
+from forks.algorithm.weighted import weighted_project_and_step
 from forks.arrays import FloatArray
-from forks.compiled.products import dot, matvec
+from forks.compiled.products import dot, matvec, rank_one_downdate, vecmat
 from forks.compiled.trigonometry import cosine_and_sine
 from forks.jit import njit
 from forks.losses import LOGISTIC, LossName, loss_curvature, loss_slope
@@ -25,7 +26,8 @@ class FourierNewton(VectorRival):
     features are an intercept, the standardised columns, and sqrt(2 / D) cos(omega_i'x + b_i) for i = 1 ... D
     with omega_i normal of variance 1 / width^2 and b_i uniform in [0, 2 pi], whose inner products approximate
     the Gaussian kernel. With D = 0 it is linear. The step is that of `forks.algorithm.newton`, with the
-    curvature of the logistic loss.
+    curvature of the logistic loss. Labels with weights are learned as those of `forks.Forks`:
+    `forks.algorithm.weighted`.
 
     Parameters
     ----------
@@ -62,6 +64,7 @@ class FourierNewton(VectorRival):
         "inverse_hessian": (float, ("size", "size")),
     }
     numbers: ClassVar = {"count": int}
+    no_weights = None
     loss: LossName = "logistic"
 
     def __init__(
@@ -94,13 +97,26 @@ class FourierNewton(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(clipped(dot(self.weights, self._feature_vector(event)), self._clip))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # from `project`
+    def _learn(self, event: FloatArray, y: float, _score: float, weight: float, /) -> None:
         z = self._feature_vector(event)
-        kept = project(self._newton, z, self._clip, self._workspace)
-        slope, curvature = loss_slope(LOGISTIC, kept, y), loss_curvature(LOGISTIC, kept, y)
-        newton_step(self._newton, z, slope, curvature, self._workspace)
+        if weight == 1.0:
+            kept = project(self._newton, z, self._clip, self._workspace)
+            slope, curvature = loss_slope(LOGISTIC, kept, y), loss_curvature(LOGISTIC, kept, y)
+            newton_step(self._newton, z, slope, curvature, self._workspace)
+        else:
+            self._weighted_step(z, y, weight)
         self.count += 1
         update_moments(event, self.count, self.mean, self.squares)
+
+    def _weighted_step(self, z: FloatArray, y: float, weight: float) -> None:
+        score = float(dot(self.weights, z))
+        kept = float(clipped(score, self._clip))
+        u, root = np.empty(self.size), self._workspace
+        vecmat(z, self.inverse_hessian, u)
+        weighted_project_and_step(
+            self.weights, z, u, score - kept, kept, y, weight, LOGISTIC, 0.0, True, self._clip, True, root
+        )
+        rank_one_downdate(self.inverse_hessian, root)
 
     def _feature_vector(self, vector: FloatArray) -> FloatArray:
         """Return the features, (1 + dimension + D,)."""

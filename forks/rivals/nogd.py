@@ -8,11 +8,12 @@ import numpy as np
 
 from forks.algorithm.kernels import gaussian_matrix
 from forks.arrays import FloatArray
-from forks.compiled.products import matvec, vecmat
+from forks.compiled.products import dot, matvec, vecmat
 from forks.linalg.eigen import symmetric_eigen
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.rivals.base.budgeted import Budgeted, kernel_features
 from forks.rivals.base.learner import at_least, known_loss, positive
+from forks.rivals.base.weights import descent_slope
 
 
 class NOGD(Budgeted):
@@ -25,7 +26,8 @@ class NOGD(Budgeted):
     O(budget (dimension + k)), a score O(budget dimension). Events without a slope change nothing. Eigenvalues
     below the largest times budget epsilon are noise and ignored.
 
-    There is no regularisation. The features are made as soon as the budget is full.
+    There is no regularisation. The features are made as soon as the budget is full. A label of weight h has
+    the slopes of its steps together in place of l'(f(x)) (`forks.rivals.base.weights.descent_slope`).
 
     Parameters
     ----------
@@ -56,6 +58,7 @@ class NOGD(Budgeted):
     """
 
     arrays: ClassVar = {**Budgeted.arrays, "basis": (float, ("budget", "rank"))}
+    no_weights = None
 
     def __init__(
         self,
@@ -76,15 +79,16 @@ class NOGD(Budgeted):
         self.basis = np.zeros((budget, self.rank))
         """V D^(-1/2) once the budget is full."""
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        slope = loss_slope(LOSSES[self.loss], score, y)
-        if slope == 0.0:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
+        loss = LOSSES[self.loss]
+        if loss_slope(loss, score, y) == 0.0:
             return
         if self._full:
             features = kernel_features(event, self.points, self.basis, self._gamma)
+            slope = descent_slope(loss, score, y, weight, self._step * dot(features, features))
             self.coefficients -= self._step * slope * matvec(self.basis, features)
         else:
-            self._add(event, -self._step * slope)
+            self._add(event, -self._step * descent_slope(loss, score, y, weight, self._step))
             if self.stored == self.budget:
                 self._make_features()
 

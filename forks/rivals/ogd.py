@@ -9,8 +9,9 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.compiled.products import dot
-from forks.losses import LOSSES, LossName, loss_slope
+from forks.losses import LOSSES, LossName
 from forks.rivals.base.learner import VectorRival, known_loss, positive
+from forks.rivals.base.weights import descent_slope
 
 
 class OGD(VectorRival):
@@ -19,6 +20,9 @@ class OGD(VectorRival):
     Without the paper's projection to a bounded set, on which its regret of O(sqrt(T)) depends. t counts all
     events, including those without a loss. An event costs O(dimension). There is no intercept; add a column
     of ones for one.
+
+    A label of weight h has the slopes of its steps together in place of dl/ds
+    (`forks.rivals.base.weights.descent_slope`), and is one event.
 
     Parameters
     ----------
@@ -44,6 +48,7 @@ class OGD(VectorRival):
 
     arrays: ClassVar = {"weights": (float, ("dimension",))}
     numbers: ClassVar = {"count": int}
+    no_weights = None
 
     def __init__(self, dimension: int, *, step: float = 0.2, loss: LossName = "hinge") -> None:
         super().__init__(dimension)
@@ -55,7 +60,8 @@ class OGD(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(dot(self.weights, event))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         self.count += 1
-        slope = loss_slope(LOSSES[self.loss], score, y)
-        self.weights -= self._step / math.sqrt(self.count) * slope * event
+        step = self._step / math.sqrt(self.count)
+        slope = descent_slope(LOSSES[self.loss], score, y, weight, step * dot(event, event))
+        self.weights -= step * slope * event

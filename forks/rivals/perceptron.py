@@ -10,6 +10,7 @@ from forks.algorithm.kernels import precision
 from forks.algorithm.kogd import Expansion, expansion_value
 from forks.arrays import FloatArray
 from forks.rivals.base.learner import VectorRival, positive
+from forks.rivals.base.weights import mistaken_weight
 
 
 class Perceptron(VectorRival):
@@ -18,6 +19,10 @@ class Perceptron(VectorRival):
     It predicts with its last function, not by votes of all functions so far. The kernel is Gaussian. A tie,
     f(x) = 0, counts as a mistake. An event costs O(m dimension) after m mistakes; on a stream that some
     function of norm U separates with margin 1, there are at most U^2 mistakes (Novikoff).
+
+    A label of weight h makes steps of weight 1, and a last one of what is left, until x is no mistake
+    (`forks.rivals.base.weights.mistaken_weight`): f <- f + tau y k(x, .) with
+    tau = min(h, floor(-y f(x)) + 1).
 
     Parameters
     ----------
@@ -41,6 +46,7 @@ class Perceptron(VectorRival):
     """
 
     arrays: ClassVar = {"points": (float, (None, "dimension")), "coefficients": (float, (None,))}
+    no_weights = None
 
     def __init__(self, dimension: int, *, width: float = 1.0) -> None:
         super().__init__(dimension)
@@ -51,7 +57,7 @@ class Perceptron(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(expansion_value(event, Expansion(self.points, self.coefficients), self._gamma))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         if y * score <= 0.0:
             self.points = np.vstack([self.points, event])
-            self.coefficients = np.append(self.coefficients, y)
+            self.coefficients = np.append(self.coefficients, mistaken_weight(y * score, weight) * y)

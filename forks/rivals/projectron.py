@@ -13,6 +13,7 @@ from forks.compiled.products import dot
 from forks.jit import njit
 from forks.rivals.base.budgeted import Budgeted
 from forks.rivals.base.learner import positive
+from forks.rivals.base.weights import mistaken_weight
 
 # Share of k(x, x) = 1 below which the squared distance of k(x, .) from the span of the stored points is
 # rounding.
@@ -29,6 +30,11 @@ class Projectron(Budgeted):
     the span: the squared rest is below 1e-10.) A tie, f(x) = 0, counts as a mistake. The Cholesky factor of K
     is kept, which is numerically more stable than the paper's inverse if points are close together. An event
     costs O(budget dimension), a mistake O(budget^2) more.
+
+    A label of weight h makes steps of weight 1, and a last one of what is left, until x is no mistake
+    (`forks.rivals.base.weights.mistaken_weight`): y becomes tau y with tau = min(h,
+    floor(-y f(x) / a) + 1), where a, by which a step of weight 1 moves f(x), is |P k|^2, and 1 where x is
+    stored.
 
     Parameters
     ----------
@@ -53,24 +59,26 @@ class Projectron(Budgeted):
     """
 
     arrays: ClassVar = {**Budgeted.arrays, "factor": (float, ("budget", "budget"))}
+    no_weights = None
 
     def __init__(self, dimension: int, *, budget: int = 50, width: float = 1.0) -> None:
         super().__init__(dimension, budget=budget, width=width)
         self.factor = np.zeros((budget, budget))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         if y * score <= 0.0:
-            self._learn_mistake(event, y)
+            self._learn_mistake(event, y, score, weight)
 
-    def _learn_mistake(self, event: FloatArray, y: float) -> None:
+    def _learn_mistake(self, event: FloatArray, y: float, score: float, weight: float) -> None:
         half = self._whitened(event)
-        outside = 1.0 - float(dot(half, half))
+        inside = float(dot(half, half))
+        outside = 1.0 - inside
         if self._full or outside < NEGLIGIBLE:
-            self._project(half, y)
+            self._project(half, mistaken_weight(y * score, weight, inside) * y)
         else:
             self.factor[self.stored, : self.stored] = half[: self.stored]
             self.factor[self.stored, self.stored] = math.sqrt(outside)
-            self._add(event, y)
+            self._add(event, mistaken_weight(y * score, weight) * y)
 
     def _whitened(self, event: FloatArray) -> FloatArray:
         """Return L^-1 k, (budget,), zero behind the stored points; its norm is that of P k(x, .)."""
@@ -93,6 +101,8 @@ class ProjectronPlus(Projectron):
     this condition, f does not move away from any function of a norm up to U that has the margin there. By
     default U is sqrt((B + 1) / log(B + 1)) / 4, the bound of the Forgetron. An event without a loss costs
     O(budget dimension), one with a loss O(budget^2) more.
+
+    With a label of weight h, tau is min(l / |P k|^2, h) on a margin error.
 
     Parameters
     ----------
@@ -123,17 +133,17 @@ class ProjectronPlus(Projectron):
         norm = math.sqrt((budget + 1) / logarithm(budget + 1.0)) / 4.0 if norm is None else norm
         self._norm = positive("norm", norm)
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         if y * score <= 0.0:
-            self._learn_mistake(event, y)
+            self._learn_mistake(event, y, score, weight)
         elif y * score < 1.0:
-            self._learn_margin(event, y, 1.0 - y * score)
+            self._learn_margin(event, y, 1.0 - y * score, weight)
 
-    def _learn_margin(self, event: FloatArray, y: float, loss: float) -> None:
+    def _learn_margin(self, event: FloatArray, y: float, loss: float, weight: float) -> None:
         half = self._whitened(event)
         inside = float(dot(half, half))
         outside = math.sqrt(max(0.0, 1.0 - inside))
-        step = loss / inside if loss < inside else 1.0
+        step = loss / inside if loss < weight * inside else weight
         if step * (2.0 * loss - step * inside - 2.0 * self._norm * outside) >= 0.0:
             self._project(half, step * y)
 

@@ -28,6 +28,9 @@ class SCW(VectorRival):
     first belief is N(0, I). An event costs O(dimension^2). There is no intercept; add a column of ones for
     one.
 
+    A label of weight h has its loss h times, so that h C takes the place of C. Where the step ends because
+    there is no loss left, a larger weight adds nothing.
+
     Parameters
     ----------
     dimension
@@ -54,6 +57,7 @@ class SCW(VectorRival):
         "weights": (float, ("dimension",)),
         "covariance": (float, ("dimension", "dimension")),
     }
+    no_weights = None
 
     def __init__(self, dimension: int, *, confidence: float = 0.9, C: float = 1.0) -> None:
         super().__init__(dimension)
@@ -66,13 +70,13 @@ class SCW(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(dot(self.weights, event))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         workspace = np.empty(self.dimension)
         vecmat(event, self.covariance, workspace)
         v = dot(event, workspace)
         deviation = math.sqrt(v)
         if deviation > 0.0 and self._phi * deviation > y * score:  # squares of tiny numbers are 0
-            alpha = self._alpha(y * score / deviation, deviation)
+            alpha = self._alpha(y * score / deviation, deviation, weight * self._largest)
             # (sqrt(alpha^2 v^2 phi^2 + 4 v) - alpha v phi) / 2, without cancellation, and without v^2
             a = alpha * deviation * self._phi
             root = 2.0 * deviation / (math.sqrt(a * a + 4.0) + a)
@@ -80,13 +84,13 @@ class SCW(VectorRival):
             belief = NewtonState(self.weights, self.covariance)
             newton_step(belief, event, -y * alpha * (1.0 + growth * v), growth, workspace)
 
-    def _alpha(self, margin: float, deviation: float) -> float:
-        """Return alpha, for ``margin`` = m / sqrt(v) and ``deviation`` = sqrt(v)."""
+    def _alpha(self, margin: float, deviation: float, largest: float) -> float:
+        """Return alpha, for ``margin`` = m / sqrt(v), ``deviation`` = sqrt(v) and ``largest`` = C."""
         squared = self._phi * self._phi
         zeta = 1.0 + squared
         half = margin * squared / 2.0
         above = math.sqrt(half * half + squared * zeta) - (margin + half)
-        return min(self._largest, max(0.0, above / (deviation * zeta)))
+        return min(largest, max(0.0, above / (deviation * zeta)))
 
 
 def quantile(probability: float) -> float:

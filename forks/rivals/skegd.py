@@ -9,8 +9,9 @@ import numpy as np
 from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.arrays import FloatArray
 from forks.compiled.products import dot
-from forks.losses import LOSSES, loss_slope
+from forks.losses import LOSSES
 from forks.rivals.base.budgeted import Budgeted, kernel_features
+from forks.rivals.base.weights import descent_slope
 from forks.settings import ForksSettings
 from forks.state import State, StateReader
 
@@ -41,6 +42,9 @@ class SkeGD(Budgeted):
     spambase with width 50, mistakes were 41 +- 10% as printed, and 36 +- 1% with the bound). And a point that
     enters evicts the oldest, so that the budget holds; the paper's sketch grows by one point each cycle.
 
+    A label of weight h has the slopes of its steps together in place of l'(f(x))
+    (`forks.rivals.base.weights.descent_slope`). It decays, and changes the map, as one event.
+
     An event costs O(landmarks (dimension + k)), in stage 1 O(budget dimension), a change of the map
     O(sketch_size^3).
 
@@ -67,6 +71,7 @@ class SkeGD(Budgeted):
 
     arrays: ClassVar = {**Budgeted.arrays, "weights": (float, ("rank",))}
     numbers: ClassVar = {**Budgeted.numbers, "since_change": int}
+    no_weights = None
 
     def __init__(self, dimension: int, *, budget: int = 50, **settings: Any) -> None:
         self._settings = ForksSettings.paper(dimension, budget=budget, bounded=True, refresh=1, **settings)
@@ -105,18 +110,20 @@ class SkeGD(Budgeted):
             return super()._score(event)
         return float(dot(self.weights, self._features(event, self._kernel)))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        slope = loss_slope(LOSSES[self.loss], score, y)
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
+        loss = LOSSES[self.loss]
         if self._kernel is None:
-            self._descend(event, slope)
+            self._descend(event, descent_slope(loss, score, y, weight, self._settings.step))
             if self._full:
                 self._first_map(event)
         else:
             self.since_change += 1
             if self.since_change == self._settings.cycle:
                 self._change_map(event, score, self._kernel)
+            features, step = self._features(event, self._kernel), self._settings.step
             self.weights *= self._kept
-            self.weights -= self._settings.step * slope * self._features(event, self._kernel)
+            slope = descent_slope(loss, score, y, weight, step * dot(features, features))
+            self.weights -= step * slope * features
 
     def _descend(self, event: FloatArray, slope: float) -> None:
         """Apply stage 1's step of KOGD."""

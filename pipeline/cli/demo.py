@@ -109,7 +109,7 @@ def demo(
         bootstrap = stack.enter_context(available_broker())
         kafka = demo_kafka(bootstrap)
         notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
-        with progress("send", 2 * events) as update:
+        with progress("send", sent.messages) as update:
             fill_topics(sent, kafka, update)
         wait_for_compiler()
         notify("starting a worker")
@@ -127,7 +127,7 @@ def demo(
         notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
         if json:
             print_json(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate))
-        _check(found, events, invented=data is None)
+        _check(found, sent, invented=data is None)
         if serve:
             _serve(kafka, sent, scratch, notify)
 
@@ -144,11 +144,15 @@ def _serve(kafka: Kafka, sent: DemoData, scratch: Path, notify: Callable[[str], 
         follower.wait()
 
 
-def _check(found: Report, events: int, *, invented: bool) -> None:
+def _check(found: Report, sent: DemoData, *, invented: bool) -> None:
     """Refuse a run in which records were lost or made up."""
-    read = found.counters["interactions"], found.counters["labels"]
-    if read != (events, events) or found.differences:
-        raise ForksError(f"{events} events were sent, but {read[0]} and {read[1]} labels were read")
+    events, read = len(sent.events), (found.counters["interactions"], found.counters["labels"])
+    interactions = sent.messages - events
+    if read != (interactions, events) or found.differences:
+        raise ForksError(
+            f"{interactions} interactions and {events} labels were sent, but {read[0]} and {read[1]} were "
+            "read"
+        )
     if invented and not found.events == found.outcomes == events:
         raise ForksError(
             f"{events} events were sent, but there are {found.events} predictions and "

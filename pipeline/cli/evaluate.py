@@ -203,6 +203,7 @@ def _evaluate_stream(
     from pipeline.cli.progress import progress
     from pipeline.model.factory import ModelFactory
     from pipeline.sources.rows import read_rows
+    from pipeline.sources.schedule import order_of
     from pipeline.tools import evaluate as evaluation
     from pipeline.tools.report import render
 
@@ -216,7 +217,7 @@ def _evaluate_stream(
         console.print(f"note: the rows of {names} come from Kafka. Here no entity has a row")
     with console.status("Compiling the learner, which takes some seconds the first time ..."):
         factory.warm_up()
-    with progress("evaluate", 2 * len(events)) as update:
+    with progress("evaluate", len(order_of(events))) as update:
         done = evaluation.run_table(events, settings, factory, window=window, progress=update)
     if as_json:
         rows = {"rows": events.rows, "skipped": events.skipped, "seconds": done.seconds}

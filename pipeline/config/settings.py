@@ -427,15 +427,15 @@ MAX_SLATE_BYTES: Final = 900_000
 """Bytes of a slate's items in its prediction, at most: the default limit of brokers is a mebibyte."""
 
 
-def _largest_item(features: int, entities: int, challengers: int) -> int:
+def _largest_item(features: int, entities: int, challengers: int, carried: int) -> int:
     """Return the bytes that an item of a slate may have in its prediction, with escaped ids.
 
     Examples
     --------
-    >>> _largest_item(features=10, entities=1, challengers=0)
+    >>> _largest_item(features=10, entities=1, challengers=0, carried=0)
     2020
     """
-    return 160 + 26 * features + 1_600 * entities + 70 * challengers
+    return 160 + 26 * features + 1_600 * entities + 70 * challengers + 46 * carried
 
 
 class Config(Section):
@@ -490,8 +490,6 @@ class Config(Section):
             raise ValueError(
                 'labels.policy is "all" with stream.interactions.items: labels of slates are not asked for'
             )
-        if self.serve.explore != "off":
-            raise ValueError("serve.explore and stream.interactions.items do not go together yet: take one")
         most = self.stream.interactions.max_items
         if most > self.join.max_pending:
             raise ValueError(
@@ -499,7 +497,10 @@ class Config(Section):
             )
         features = len(FeatureLayout.of(self.stream, self.features.kind).names)
         fits = MAX_SLATE_BYTES // _largest_item(
-            features, len(self.stream.item_entities), len(self.challengers)
+            features,
+            len(self.stream.item_entities),
+            len(self.challengers),
+            len(self.stream.interactions.carried),
         )
         if most > fits:
             raise ValueError(
@@ -519,16 +520,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _check_weights(self) -> Self:
-        if not self.stream.labels.weighted:
-            return self
-        if self.join.corrections != "off":
+        if self.stream.labels.weighted and self.join.corrections != "off":
             raise ValueError("join.corrections and labels' weights do not go together yet: take one of them")
-        for name, challenger in self.challengers.items():
-            if challenger.learner != FORKS:
-                raise ValueError(
-                    f"challengers.{name}.learner is {challenger.learner}, which knows no weights of labels: "
-                    f'where there are such, challengers are "{FORKS}"'
-                )
         return self
 
     @model_validator(mode="after")

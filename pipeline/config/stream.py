@@ -114,8 +114,8 @@ class InteractionDefinition(InputDefinition):
     items: Pointer | None = None
     """The list of a slate's items in the order in which they were shown; None where a message is one item."""
     item_fields: tuple[Name, ...] = ()
-    """Entities, numbers and features that each item has: their pointers begin in the item. All others are of
-    the message."""
+    """Entities, numbers, features and propensities and estimates that each item has: their pointers begin in
+    the item. All others are of the message."""
     max_items: int = Field(100, ge=1, le=MAX_ITEMS)
     """Items of a slate, at most."""
     propensity: Pointer | None = None
@@ -131,10 +131,6 @@ class InteractionDefinition(InputDefinition):
     def _check_items(self) -> Self:
         if self.items is None and self.item_fields:
             raise ValueError("item_fields are read in the items of a list: set items to where it is")
-        if self.items is not None and self.format != "json":
-            raise ValueError(
-                f'items are read in plain JSON only: set format = "json" in place of {self.format}'
-            )
         if len(set(self.item_fields)) < len(self.item_fields):
             raise ValueError("item_fields name a field twice")
         return self
@@ -297,17 +293,18 @@ class Stream(Section):
         """Refuse slates whose items cannot be told apart, or whose key is not of the message."""
         if not self.has_slates:
             return
-        read = [*self.entities, *self.interactions.numbers]
+        read = [*self.entities, *self.interactions.numbers, *self.interactions.carried]
         read += [name for name, each in self.features.items() if not isinstance(each, TimeFeature)]
         for name in self.interactions.item_fields:
             if name not in read:
                 raise ValueError(
-                    f"interactions.item_fields name {name}, which is no entity, number or feature that is "
-                    "read in interactions"
+                    f"interactions.item_fields name {name}, which is no entity, number, feature or "
+                    "propensity that is read in interactions"
                 )
             if read.count(name) > 1:
                 raise ValueError(
-                    f"interactions.item_fields name {name}, which is a number and an entity or feature"
+                    f"interactions.item_fields name {name}, which has two meanings there: rename the number "
+                    "or the feature"
                 )
         if not self.item_entities:
             raise ValueError(
@@ -318,13 +315,6 @@ class Stream(Section):
                 f"the key is {[*self.entities][self.key_entity or 0]}, which each item of a slate has: set "
                 "key to an entity of the message, or to event_id"
             )
-        carried = [*self.interactions.carried]
-        if carried:
-            raise ValueError(
-                f"interactions.{carried[0]} and interactions.items do not go together yet: take one of them"
-            )
-        if self.outputs.format != "json":
-            raise ValueError(f'outputs.format is {self.outputs.format}: slates are written as "json" only')
 
     def _pointers_by_object(self, definition: InputDefinition) -> dict[str, dict[str, str]]:
         """Return what is read of a message, and of an item of it, each with the names of the settings."""
@@ -337,7 +327,8 @@ class Stream(Section):
     def is_item_field(self, setting: str) -> bool:
         """Whether the pointer of this name begins in an item, in the messages of interactions."""
         kind, _, name = setting.partition(".")
-        return kind in {"entities", "numbers", "features"} and name in self.interactions.item_fields
+        name = name if kind in {"entities", "numbers", "features"} else kind
+        return name in self.interactions.item_fields and (name != kind or name in CARRIED)
 
     def _check_tables(self) -> None:
         """Refuse tables of no entity, and topics and fields that have two meanings."""

@@ -58,7 +58,8 @@ def _records(topics: Topics) -> dict[str, AvroRecord]:
 def _records_of(definition: str) -> tuple[AvroRecord, AvroRecord, AvroRecord]:
     stream = Stream.model_validate_json(definition)
     types, namespace = OutputTypes.of(stream), f"forks.{stream.name}"
-    kinds: tuple[type[msgspec.Struct], ...] = types.prediction, types.outcome, types.label_request
+    prediction = types.prediction if types.slates is None else types.slates.record
+    kinds: tuple[type[msgspec.Struct], ...] = prediction, types.outcome, types.label_request
     predictions, outcomes, requests = (AvroRecord(kind, namespace) for kind in kinds)
     return predictions, outcomes, requests
 

@@ -25,6 +25,7 @@ def resolve_challengers(
     static_columns: int,
     features: FeatureSet = KUAIREC_FEATURES,
     losses: tuple[LossName, ...] = TARGET.losses,
+    weighted: bool = False,
 ) -> dict[str, ChallengerSettings]:
     """Return the challengers' settings by name, in the order of their names.
 
@@ -38,6 +39,8 @@ def resolve_challengers(
         Which features there are.
     losses
         The losses that suit the target.
+    weighted
+        Whether labels have weights.
 
     Raises
     ------
@@ -45,7 +48,9 @@ def resolve_challengers(
         A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
     return {
-        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns, features, losses)
+        name: _resolve_challenger(
+            f"challengers.{name}", challenger, static_columns, features, losses, weighted=weighted
+        )
         for name, challenger in sorted(challengers.items())
     }
 
@@ -78,6 +83,8 @@ def _resolve_challenger(
     static_columns: int,
     features: FeatureSet,
     losses: tuple[LossName, ...],
+    *,
+    weighted: bool,
 ) -> ChallengerSettings:
     kind, parameters = challenger.learner, challenger.parameters
     if kind == FORKS:
@@ -99,5 +106,10 @@ def _resolve_challenger(
         raise ConfigError(
             f"{where}.learner: {kind} minimises {settings.loss} loss, and this target is learned with the "
             f"loss {losses[0]}"
+        )
+    if weighted and (reason := RIVALS[kind].no_weights) is not None:
+        raise ConfigError(
+            f"{where}.learner is {kind}, which does not go with labels' weights: {reason}. Take another "
+            "learner"
         )
     return settings

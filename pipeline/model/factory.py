@@ -70,7 +70,11 @@ class ModelFactory:
         self.target = target_of(config.stream.target)
         self.learner = self._learner(config.learner)
         self.challengers = resolve_challengers(
-            config.challengers, self._tables.columns, self.features, losses=self.target.losses
+            config.challengers,
+            self._tables.columns,
+            self.features,
+            losses=self.target.losses,
+            weighted=config.stream.labels.weighted,
         )
 
     def with_learner(self, learner: Learner) -> ModelFactory:

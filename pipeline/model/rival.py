@@ -87,7 +87,9 @@ class RivalSettings:
         events = 2 * parameters.get("budget", 20) + parameters.get("cycle", 0)
         rng = np.random.default_rng(0)
         labels = np.where(rng.random(events) < 0.5, -1.0, 1.0)
-        self.build().learn_many(rng.normal(size=(events, self.dimension)), labels)
+        learner = self.build()
+        weights = None if learner.no_weights else np.where(labels > 0.0, 1.0, 2.0)
+        learner.learn_many(rng.normal(size=(events, self.dimension)), labels, weights)
 
 
 def parameter_types(kind: str) -> dict[str, Any]:

@@ -59,12 +59,8 @@ class ShadowLearner:
         return score if isfinite(score) else NON_FINITE_SCORE
 
     def learn_one(self, x: Floats, label: float, weight: float = 1.0) -> None:
-        """Learn the value of a context vector's label. A rival knows no weight."""
-        taught = self._target.taught(self.loss, label)
-        if isinstance(self.learner, Forks):
-            self.learner.learn_one(x[self._first_column :], taught, weight)
-        else:
-            self.learner.learn_one(x[self._first_column :], taught)
+        """Learn the value of a context vector's label."""
+        self.learner.learn_one(x[self._first_column :], self._target.taught(self.loss, label), weight)
 
     def replace_one(
         self, x: Floats, former: float, label: float, *, former_weight: float = 1.0, weight: float = 1.0
@@ -94,18 +90,19 @@ class ShadowLearner:
             The scores, shape (n,); any number in rows that `order` does not predict.
         """
         y = self._target.taught_many(self.loss, labels)
-        if isinstance(self.learner, Forks):
+        columns = X[:, self._first_column :]
+        if not isinstance(self.learner, Forks):
+            order = np.where(order >= 2 * len(X), order - len(X), order)
+            scores = self.learner.run(columns, y, order, weights)
+        else:
             scores = self.learner.run(
-                X[:, self._first_column :],
+                columns,
                 y,
                 order,
                 weights,
                 former=None if former is None else self._target.taught_many(self.loss, former.values),
                 former_weights=None if former is None else former.weights,
             )
-        else:
-            order = np.where(order >= 2 * len(X), order - len(X), order)
-            scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -24,11 +24,14 @@ from pipeline.records.schemas import (
     Parse,
     ParsedBy,
     UnfitSchemaError,
+    Wanted,
     WantedField,
+    WantedItems,
     WantedTree,
     WriterSchema,
     may_be_missing,
     missing,
+    no_list,
     unfit,
     wanted_tree,
 )
@@ -56,7 +59,7 @@ _TIME_UNITS: Final[Mapping[str, TimeUnit]] = MappingProxyType(
 )
 
 
-def parsed_by(schema: WriterSchema, fields: list[WantedField]) -> ParsedBy:
+def parsed_by(schema: WriterSchema, fields: list[Wanted]) -> ParsedBy:
     """Return what parses messages of a schema.
 
     Parameters
@@ -306,9 +309,11 @@ class _Projection:
         self._names += 1
         return node | {"name": f"part_{self._names}", "aliases": [node["name"]]}
 
-    def _field(self, node: Any, wanted: WantedField | WantedTree, path: tuple[str, ...]) -> Any:
+    def _field(self, node: Any, wanted: Wanted | WantedTree, path: tuple[str, ...]) -> Any:
         if isinstance(wanted, dict):
             return self.of(node, wanted, path)
+        if isinstance(wanted, WantedItems):
+            return self._items(node, wanted, path)
         branches = self._branches(node)
         kinds = wanted.kinds | {int} if float in wanted.kinds else wanted.kinds
         if wanted.repeated:
@@ -320,6 +325,16 @@ class _Projection:
             raise UnfitSchemaError(unfit(wanted, found, path))
         self.time_unit = units.pop() if units else self.time_unit
         parts = [self._renamed(each) if kind_of(each) == "enum" else each for each in branches]
+        return parts if isinstance(self._types.resolved(node), list) else parts[0]
+
+    def _items(self, node: Any, wanted: WantedItems, path: tuple[str, ...]) -> Any:
+        """Return the part of a type that is a list of objects with the wanted fields, or null."""
+        branches = self._branches(node)
+        lists = [each for each in branches if kind_of(each) == "array"]
+        if len(lists) != 1 or any(kind_of(each) not in {"array", "null"} for each in branches):
+            raise UnfitSchemaError(no_list(" | ".join(map(kind_of, branches)), path))
+        item = self.of(lists[0]["items"], wanted_tree(wanted.fields), (*path[:-1], f"{path[-1]}[...]"))
+        parts = [{"type": "array", "items": item} if each in lists else each for each in branches]
         return parts if isinstance(self._types.resolved(node), list) else parts[0]
 
     def _list(self, node: Any, wanted: WantedField, kinds: frozenset[type], path: tuple[str, ...]) -> Any:

@@ -12,7 +12,8 @@ from pipeline.records.encoding import encode
 from pipeline.records.input_decoders import wanted_fields
 from pipeline.records.schemas import (
     UnfitSchemaError,
-    WantedField,
+    Wanted,
+    WantedItems,
     WantedTree,
     WriterSchema,
     may_be_missing,
@@ -75,11 +76,14 @@ def _avro_record(tree: WantedTree, name: str) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": [_avro_field(*each, name) for each in tree.items()]}
 
 
-def _avro_field(name: str, wanted: WantedField | WantedTree, record: str) -> dict[str, Any]:
+def _avro_field(name: str, wanted: Wanted | WantedTree, record: str) -> dict[str, Any]:
     if not _AVRO_NAME.fullmatch(name):
         raise UnfitSchemaError(f"Avro has no field of the name {name!r}")
     if isinstance(wanted, dict):
         types: list[Any] = [_avro_record(wanted, f"{record}_{name}")]
+    elif isinstance(wanted, WantedItems):
+        items = _avro_record(wanted_tree(wanted.fields), f"{record}_{name}")
+        types = [{"type": "array", "items": items}]
     elif wanted.time_unit is not None and wanted.time_unit in _AVRO_TIMES:
         types = [{"type": "long", "logicalType": _AVRO_TIMES[wanted.time_unit]}]
     else:
@@ -97,9 +101,11 @@ def _json_object(tree: WantedTree) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _json_type(wanted: WantedField | WantedTree) -> dict[str, Any]:
+def _json_type(wanted: Wanted | WantedTree) -> dict[str, Any]:
     if isinstance(wanted, dict):
         return _json_object(wanted)
+    if isinstance(wanted, WantedItems):
+        return {"type": "array", "items": _json_object(wanted_tree(wanted.fields))}
     kind = {"type": _only(_sorted(wanted.kinds, _JSON_TYPES))}
     return {"type": "array", "items": kind} if wanted.repeated else kind
 

@@ -21,7 +21,7 @@ from pipeline.records.schemas import (
     SchemaSource,
     SchemaUnavailableError,
     UnfitSchemaError,
-    WantedField,
+    Wanted,
     WriterSchema,
 )
 
@@ -60,7 +60,7 @@ class FramedDecoder(Generic[AnyRecord_co]):
         self,
         format_: Format,
         schemas: SchemaSource,
-        fields: list[WantedField],
+        fields: list[Wanted],
         record_of: Callable[[TimeUnit | None], Callable[[Any], AnyRecord_co]],
         record_of_json: Callable[[Any], AnyRecord_co],
     ) -> None:

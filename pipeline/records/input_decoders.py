@@ -48,7 +48,7 @@ from pipeline.records.fields import (
 )
 from pipeline.records.framing import FramedDecoder
 from pipeline.records.inputs import Interaction, Label, Slate, feature_field
-from pipeline.records.schemas import SchemaSource, WantedField
+from pipeline.records.schemas import SchemaSource, Wanted, WantedField, WantedItems
 
 _MAX_TIME: Final = 2**53
 """The largest timestamp, in milliseconds: see `pipeline.records.fields.Timestamp`."""
@@ -135,7 +135,7 @@ def _input_decoder(
     fields = _fields(stream, definition)
     flat: type[AnyRecord] | None = None
     if stream.has_slates and definition is stream.interactions:
-        decode: Callable[[bytes], Any] = slate_decoder(fields, ids, stream.interactions)
+        decode: Callable[[Any], Any] = slate_decoder(fields, ids, stream.interactions)
     elif _is_flat(fields, definition):
         flat = _flat_record(record, fields, ids)
         decode = msgspec.json.Decoder(flat).decode
@@ -161,7 +161,10 @@ def _framed(
     def record_of(time_unit: TimeUnit | None) -> Callable[[Any], AnyRecord]:
         """Return what makes a record of objects, times in this unit."""
         own = definition.model_copy(update={"time_unit": time_unit or definition.time_unit})
-        return _decoder(record, _fields(stream, own), ids, own, _from_objects)
+        fields = _fields(stream, own)
+        if stream.has_slates and isinstance(own, InteractionDefinition):
+            return slate_decoder(fields, ids, own, _from_objects)
+        return _decoder(record, fields, ids, own, _from_objects)
 
     decoder = FramedDecoder(
         definition.format, schemas, wanted_fields(stream, definition), record_of, of_json.decode
@@ -169,12 +172,18 @@ def _framed(
     return InputDecoder(decoder.decode, of_json.key_of, of_json.key_field, decoder.parse, decoder.ready)
 
 
-def wanted_fields(stream: Stream, definition: InputDefinition) -> list[WantedField]:
+def wanted_fields(stream: Stream, definition: InputDefinition) -> list[Wanted]:
     """Return what a schema of an input's messages has to have."""
-    return [
+    fields = _fields(stream, definition)
+    wanted: list[Wanted] = [
         _wanted(field, definition.time_unit if field.name == "timestamp" else None)
-        for field in _fields(stream, definition)
+        for field in fields
+        if not field.of_item
     ]
+    if isinstance(definition, InteractionDefinition) and definition.items is not None:
+        own = tuple(_wanted(field, None) for field in fields if field.of_item)
+        wanted.append(WantedItems(parts_of(definition.items), own, definition.max_items))
+    return wanted
 
 
 def _wanted(field: _Field, time_unit: TimeUnit | None) -> WantedField:
@@ -259,7 +268,7 @@ def _feature_field(number: int, feature: FieldFeature, *, of_item: bool = False)
 
 def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     """Return the fields of an input, in the order in which what is wrong with one is looked for."""
-    in_items = stream.interactions.item_fields if definition is stream.interactions else ()
+    in_items = definition.item_fields if isinstance(definition, InteractionDefinition) else ()
     fields = [
         _Field("event_id", parts_of(definition.event_id), Id),
         *(
@@ -284,9 +293,10 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
 
 def carried_fields(stream: Stream) -> list[_Field]:
     """Return the fields of interactions that predictions and outcomes carry as they are."""
+    interactions = stream.interactions
     return [
-        _Field(name, parts_of(pointer), _CARRIED_TYPES[name] | None, True)
-        for name, pointer in stream.interactions.carried.items()
+        _Field(name, parts_of(pointer), _CARRIED_TYPES[name] | None, True, name in interactions.item_fields)
+        for name, pointer in interactions.carried.items()
     ]
 
 
@@ -402,9 +412,12 @@ def _namespace(fields: list[_Field], ids: list[str]) -> dict[str, Any]:
 
 
 def slate_decoder(
-    fields: list[_Field], ids: list[str], definition: InteractionDefinition
-) -> Callable[[bytes], Slate]:
-    """Return what decodes a message with a list of items to a slate.
+    fields: list[_Field],
+    ids: list[str],
+    definition: InteractionDefinition,
+    to_shape: Callable[[type[Any]], Callable[[Any], Any]] = _from_json,
+) -> Callable[[Any], Any]:
+    """Return what decodes a message with a list of items to a `Slate`.
 
     Parameters
     ----------
@@ -414,15 +427,17 @@ def slate_decoder(
         Those of them that are ids.
     definition
         Definition of the messages.
+    to_shape
+        Returns what makes an object of a type of what is decoded: JSON, or objects and scalars.
     """
     own, of_message = [each for each in fields if each.of_item], [each for each in fields if not each.of_item]
     items_at = _Field("items", parts_of(definition.items or ""), _items_type(own, definition.max_items))
     whole = [*of_message, items_at]
-    parse = msgspec.json.Decoder(_shape(_tree(whole))).decode
+    parse = to_shape(_shape(_tree(whole)))
     values = tuple_getter([_path(whole, field) for field in whole])
     item_values = tuple_getter([_path(own, field) for field in own])
     names = [field.name for field in (*of_message, *own)]
-    namespace: dict[str, Any] = {"ids": property(tuple_getter(ids)), "id_fields": tuple(ids)}
+    namespace = _namespace(fields, ids)
     made: Any = msgspec.defstruct(
         "Item", names, bases=(Interaction,), namespace=namespace, frozen=True, gc=False
     )
@@ -431,7 +446,7 @@ def slate_decoder(
     at, convert = names.index("timestamp"), _CONVERSIONS[definition.time_unit]
     refuse_twice = _twice_refuser(own, ".".join(items_at.parts))
 
-    def decode(value: bytes) -> Slate:
+    def decode(value: Any) -> Slate:
         *found, listed = values(parse(value))
         found[at] = convert(found[at])
         items = tuple(made(*found, *item_values(each)) for each in listed)

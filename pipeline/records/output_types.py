@@ -243,7 +243,10 @@ def _slates(
         SlateItem,
         {("video_id",): dict.fromkeys(of_items, Id), ("features",): features} | predicted,
         names,
-        {"ids": property(tuple_getter(of_items))},
+        {
+            "ids": property(tuple_getter(of_items)),
+            "carried": property(tuple_getter([*stream.interactions.carried])),
+        },
     )
     listed = list[item], msgspec.Meta(min_length=1, max_length=MAX_ITEMS)  # type: ignore[valid-type]  # made just now
     record = derived(

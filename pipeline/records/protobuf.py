@@ -20,11 +20,13 @@ from pipeline.records.schemas import (
     PREFIX,
     ParsedBy,
     UnfitSchemaError,
-    WantedField,
+    Wanted,
+    WantedItems,
     WantedTree,
     WriterSchema,
     may_be_missing,
     missing,
+    no_list,
     unfit,
     wanted_tree,
 )
@@ -48,7 +50,7 @@ _Read = Callable[[Any], Any]
 """Returns the wanted fields of a message, or the value of a field."""
 
 
-def parsed_by(schema: WriterSchema, fields: list[WantedField]) -> ParsedBy:
+def parsed_by(schema: WriterSchema, fields: list[Wanted]) -> ParsedBy:
     """Return what parses messages of a schema.
 
     A schema may have several types of messages, and each value says which it is. So whether the fields fit is
@@ -208,7 +210,7 @@ def _object(descriptor: Descriptor, tree: WantedTree, path: tuple[str, ...]) -> 
     return read
 
 
-def _value(field: FieldDescriptor, wanted: WantedField | WantedTree, path: tuple[str, ...]) -> _Read | None:
+def _value(field: FieldDescriptor, wanted: Wanted | WantedTree, path: tuple[str, ...]) -> _Read | None:
     """Return what makes the value of a field; None if it is one already."""
     kinds: dict[int, type] = {
         field.CPPTYPE_BOOL: bool,
@@ -224,6 +226,8 @@ def _value(field: FieldDescriptor, wanted: WantedField | WantedTree, path: tuple
         if field.is_repeated or field.message_type is None:
             raise UnfitSchemaError(f"Expected `object`, got `{described}` - at `$.{'.'.join(path)}`")
         return _object(field.message_type, wanted, path)
+    if isinstance(wanted, WantedItems):
+        return _items(field, wanted, described, path)
     if wanted.time_unit is not None and described == TIMESTAMP:
         return _TIMES[wanted.time_unit]
     kind = str if field.type == field.TYPE_STRING else kinds.get(field.cpp_type)
@@ -231,6 +235,14 @@ def _value(field: FieldDescriptor, wanted: WantedField | WantedTree, path: tuple
     if field.is_repeated != wanted.repeated or kind not in accepted:
         raise UnfitSchemaError(unfit(wanted, described, path))
     return list if wanted.repeated else None
+
+
+def _items(field: FieldDescriptor, wanted: WantedItems, described: str, path: tuple[str, ...]) -> _Read:
+    """Return what makes dictionaries of the messages of a list, as far as one that is too long is known."""
+    if not field.is_repeated or field.message_type is None:
+        raise UnfitSchemaError(no_list(described, path))
+    read = _object(field.message_type, wanted_tree(wanted.fields), (*path[:-1], f"{path[-1]}[...]"))
+    return lambda messages: [read(each) for each in messages[: wanted.most + 1]]
 
 
 def _text(timestamp: Any) -> str:

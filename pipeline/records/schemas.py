@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pipeline.config.pointer import nested
@@ -79,6 +80,20 @@ class WantedField(NamedTuple):
     """Whether it is a list of such values."""
 
 
+class WantedItems(NamedTuple):
+    """A list of objects that has to be in messages: a slate's items."""
+
+    parts: tuple[str, ...]
+    """Where it is."""
+    fields: tuple[WantedField, ...]
+    """What each object has to have."""
+    most: int
+    """Objects in the list, at most."""
+
+
+Wanted: TypeAlias = WantedField | WantedItems
+
+
 class Parse(Protocol):
     """What parses a message's value, which begins with magic byte and schema id."""
 
@@ -101,11 +116,11 @@ class ParsedBy(NamedTuple):
     """The unit of the times, where the schema says it; None for that of the stream's definition."""
 
 
-WantedTree: TypeAlias = "dict[str, WantedField | WantedTree]"
+WantedTree: TypeAlias = "dict[str, Wanted | WantedTree]"
 """Fields by where they are in a message."""
 
 
-def wanted_tree(fields: list[WantedField]) -> WantedTree:
+def wanted_tree(fields: Iterable[Wanted]) -> WantedTree:
     """Return fields by where they are.
 
     Examples
@@ -118,10 +133,12 @@ def wanted_tree(fields: list[WantedField]) -> WantedTree:
     return nested((field.parts, field) for field in fields)
 
 
-def may_be_missing(wanted: WantedField | WantedTree) -> bool:
+def may_be_missing(wanted: Wanted | WantedTree) -> bool:
     """Return whether a field, or each field of an object, may be missing."""
     if isinstance(wanted, WantedField):
         return wanted.optional
+    if isinstance(wanted, WantedItems):
+        return False
     return all(map(may_be_missing, wanted.values()))
 
 
@@ -135,6 +152,17 @@ def missing(path: tuple[str, ...]) -> str:
     """
     where = f" - at `$.{'.'.join(path[:-1])}`" if len(path) > 1 else ""
     return f"Object missing required field `{path[-1]}`{where}"
+
+
+def no_list(found: str, path: tuple[str, ...]) -> str:
+    """Return the reason of what is no list of objects, in the words of msgspec.
+
+    Examples
+    --------
+    >>> no_list("string", ("page", "shown"))
+    'Expected `array of object`, got `string` - at `$.page.shown`'
+    """
+    return f"Expected `array of object`, got `{found}` - at `$.{'.'.join(path)}`"
 
 
 def unfit(wanted: WantedField, found: str, path: tuple[str, ...]) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pipeline.config.stream import MAX_ITEMS
 from pipeline.records.entities import tuple_getter
 from pipeline.records.fields import Count, Features, Id, Probability, Scores, Timestamp, always
+from pipeline.records.inputs import Carried
 from pipeline.records.outputs import Prediction
 
 STRIDE: Final = 1_024
@@ -57,6 +58,11 @@ class SlateItem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def ids(self) -> tuple[Id, ...]:
         """The ids that the item has of its own."""
         return (self.video_id,)
+
+    @property
+    def carried(self) -> Carried:
+        """The numbers that it carries as the interaction has them; none where the stream has none."""
+        return ()
 
 
 class SlatePrediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -133,6 +139,7 @@ class Slates:
                 item.predicted,
                 item.features,
                 *tables,
+                *item.carried,
                 slate.model_version,
                 position,
                 slate.sequence,
@@ -146,7 +153,13 @@ class Slates:
         first = predictions[0]
         items = [
             self.make_item(
-                each.ids, each.score, each.probability, each.predicted, each.features, each.challengers
+                each.ids,
+                each.score,
+                each.probability,
+                each.predicted,
+                each.features,
+                *each.carried,
+                each.challengers,
             )
             for each in predictions
         ]

@@ -32,6 +32,9 @@ LATEST_TIMESTAMP: Final = 2**53
 LONGEST_DURATION: Final = 1e12
 HIGHEST_WATCH_RATIO: Final = 1e9
 
+ITEMS: Final = "items"
+"""Column of the items of a slate, in the first of its rows."""
+
 IDENTITY: Final = ("user_id", "video_id", "timestamp")
 """Columns that an event's id is made of."""
 
@@ -46,7 +49,9 @@ class Events:
         One row for each interaction, by timestamp and then by position in the file. `event_id` is a
         string, `user_id` and `video_id` are integers, `timestamp` and `label_timestamp` integer
         milliseconds since 1970, `play_duration` and `video_duration` milliseconds (float), and
-        `watch_ratio` is a float.
+        `watch_ratio` is a float. Where interactions are slates, a row is an item with its label. Those of a
+        slate stand together, and the first has all items in the column `ITEMS`, a list of objects, which
+        is null in the others.
     rows
         Rows of the file, usable or not.
     skipped
@@ -60,7 +65,7 @@ class Events:
     skipped: dict[str, int]
 
     def __len__(self) -> int:
-        """Return the number of usable interactions."""
+        """Return the number of usable interactions; of slates, that of their items."""
         return self.frame.height
 
     @property
@@ -70,7 +75,11 @@ class Events:
 
     def first(self, count: int | None) -> Events:
         """Keep the first `count` interactions and their labels; all of them if `count` is None."""
-        return self if count is None else replace(self, frame=self.frame.head(count))
+        if count is None:
+            return self
+        if ITEMS not in self.frame.columns:
+            return replace(self, frame=self.frame.head(count))
+        return replace(self, frame=self.frame.filter(pl.col(ITEMS).is_not_null().cum_sum() <= count))
 
 
 def describe_skipped(skipped: Mapping[str, int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -13,6 +14,7 @@ from pipeline.config.stream_features import TimeFeature
 from pipeline.records.encoding import encode
 from pipeline.records.entities import entity_fields
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
+from pipeline.sources.kuairec import ITEMS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES: Final[Mapping[TimeUnit, Callable[[int], object]]] = MappingProxyType(
@@ -91,6 +93,7 @@ class StreamWriter:
         ids = entity_fields(len(stream.entities))
         features = [name for name, each in stream.features.items() if not isinstance(each, TimeFeature)]
         self.columns: Sequence[str] = (
+            *((ITEMS,) if stream.has_slates else ()),
             *("event_id", *ids, "timestamp", "label_timestamp", "watch_ratio"),
             *numbers,
             *(f"features.{name}" for name in features),
@@ -102,16 +105,21 @@ class StreamWriter:
         value: tuple[str, Callable[[Any], object]] = ("watch_ratio", float)
         if labels.value_kind != "number":
             value = ("watch_ratio", bool) if labels.value_kind == "boolean" else ("signal", _same)
-        self._interaction = self._fields(stream, interactions, "interactions", "timestamp")
-        self._interaction += [
+        fields = self._fields(stream, interactions, "interactions", "timestamp")
+        fields += [
             (parts_of(each.field), self.columns.index(f"features.{name}"), _same)
             for name, each in stream.features.items()
             if not isinstance(each, TimeFeature)
         ]
-        self._interaction += [
+        fields += [
             (parts_of(pointer), self.columns.index(f"interactions.{name}"), float)
             for name, pointer in interactions.carried.items()
         ]
+        own = {self.columns.index(name) for name in item_columns(stream)}
+        self._interaction = [field for field in fields if field[1] not in own]
+        if interactions.items is not None:
+            within = [(parts, self.columns[place]) for parts, place, _ in fields if place in own]
+            self._interaction.append((parts_of(interactions.items), 0, partial(_items, within)))
         self._label = self._fields(stream, labels, "labels", "label_timestamp")
         column, make = value
         self._label.append((parts_of(labels.value), self.columns.index(column), make))
@@ -137,6 +145,29 @@ class StreamWriter:
     def label(self, row: Sequence[Any]) -> bytes:
         """Return the value of the label."""
         return _message(self._label, row)
+
+
+def item_columns(stream: Stream) -> list[str]:
+    """Return the columns of what each item of a slate has; none where interactions are single items.
+
+    Examples
+    --------
+    >>> item_columns(KUAIREC)
+    []
+    """
+    names = stream.interactions.item_fields
+    ids = zip(entity_fields(len(stream.entities)), stream.entities, strict=True)
+    return [
+        *(column for column, name in ids if name in names),
+        *(f"interactions.{name}" for name in stream.interactions.numbers if name in names),
+        *(f"features.{name}" for name in stream.features if name in names),
+        *(f"interactions.{name}" for name in stream.interactions.carried if name in names),
+    ]
+
+
+def _items(fields: Sequence[tuple[tuple[str, ...], str]], rows: Sequence[Mapping[str, Any]]) -> object:
+    """Return the items of a slate, each with its fields."""
+    return [nested((parts, row[name]) for parts, name in fields if row[name] is not None) for row in rows]
 
 
 def _same(value: object) -> object:

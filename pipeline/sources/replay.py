@@ -35,7 +35,7 @@ class Summary(msgspec.Struct, frozen=True):
     skipped: dict[str, int]
     """Rows that cannot be used, by reason."""
     events: int
-    """Usable rows, up to the limit; each is an interaction and a label."""
+    """Usable rows, up to the limit; each is an interaction and a label, or a slate's item and its label."""
     there_before: int
     """Records that the topics held before, from an earlier replay."""
     interactions: int

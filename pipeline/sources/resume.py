@@ -79,7 +79,7 @@ def remaining_records(
     DataError
         The topics hold something else than the beginning of this replay.
     """
-    sent = np.zeros(len(schedule.order), dtype=bool)
+    sent = np.zeros(2 * len(schedule.events), dtype=bool)
     interactions, labels = InputDecoders.of(stream, schemas)
     event_ids = [
         event_id_decoder(definition) if definition.format == "json" else _event_id_of(decoder)

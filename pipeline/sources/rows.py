@@ -13,10 +13,11 @@ from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
 from pipeline.config.stream_names import TimeUnit
 from pipeline.config.target_settings import RegressionSettings
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import DataError
 from pipeline.input_files import refuse_large
 from pipeline.records.entities import entity_fields
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, LATEST_TIMESTAMP, LONGEST_DURATION, Events
+from pipeline.sources.slate_rows import refuse_shared_columns, slate_faults, with_items
 from pipeline.truncate import truncate
 
 
@@ -26,6 +27,10 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     A field is in the column of its name. That of ``/courier/id`` is in ``courier.id``, or in the field ``id``
     of the column ``courier`` where its values are objects. Without a column of event ids, an event's id is
     the number of its row, from 0.
+
+    Where interactions are slates, a row is an item and its label. The rows of an event are its slate, in
+    their order; what is not of the item is the same in all of them. If one of them cannot be used, none is,
+    as a message with an item that cannot be used is no interaction.
 
     Parameters
     ----------
@@ -41,22 +46,24 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     -------
     Events
         Usable rows by time, and counts of the others: `no_id`, `no_time`, `no_value`, `no_number`,
-        `no_feature`, `out_of_range`, `label_before_event`. The frame has the columns of
-        `pipeline.sources.messages.StreamWriter`.
+        `no_feature`, `out_of_range`, `label_before_event`; of slates `differs_in_slate`, `item_twice`,
+        `too_many_items`. The frame has the columns of `pipeline.sources.messages.StreamWriter`.
 
     Raises
     ------
+    ConfigError
+        A field of a slate's items and one of its message would be in the same column.
     DataError
         There is no such file, it is no such table, or a column is missing.
     """
-    refuse_slates(stream)
+    refuse_shared_columns(stream)
     table = TableFile(path)
     interactions, labels = stream.interactions, stream.labels
     ids = entity_fields(len(stream.entities))
     time = table.time(interactions.time, interactions.time_unit)
     known = table.find(labels.time)
     columns = {
-        "event_id": table.ids(interactions.event_id, required=False),
+        "event_id": table.ids(interactions.event_id, required=stream.has_slates),
         **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
         "timestamp": time,
         "label_timestamp": time + label_delay if known is None else table.time(labels.time, labels.time_unit),
@@ -94,24 +101,12 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     lowest = -HIGHEST_WATCH_RATIO if signed else 0.0
     reason = _fault(["event_id", *ids], list(numbers), required, lowest)
     fault = raw.select(reason.alias("fault"))["fault"]
-    counts = fault.drop_nulls().value_counts().sort("fault").rows()
-    frame = raw.filter(fault.is_null()).sort("timestamp", maintain_order=True)
-    return Events(frame, raw.height, dict(counts))
-
-
-def refuse_slates(stream: Stream) -> None:
-    """Refuse a stream whose interactions are slates: a row of a table is one item.
-
-    Raises
-    ------
-    ConfigError
-        They are.
-    """
     if stream.has_slates:
-        raise ConfigError(
-            "stream.interactions.items: interactions are slates, and a row of a table is one item with its "
-            "label. Send messages with a producer of your own"
-        )
+        fault = slate_faults(raw, fault, stream)
+    counts = fault.drop_nulls().value_counts().sort("fault").rows()
+    frame = raw.filter(fault.is_null())
+    frame = with_items(frame, stream) if stream.has_slates else frame.sort("timestamp", maintain_order=True)
+    return Events(frame, raw.height, dict(counts))
 
 
 def _fault(ids: list[str], numbers: list[str], features: list[str], lowest: float) -> pl.Expr:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.kafka.partitioner import partition
-from pipeline.sources.kuairec import Events
+from pipeline.sources.kuairec import ITEMS, Events
 
 Integers = NDArray[np.int64]
 
@@ -47,8 +47,24 @@ def merge_by_time(timestamp: Integers, label_timestamp: Integers) -> Integers:
     return order
 
 
+def order_of(events: Events) -> Integers:
+    """Return the numbers of the records of events, in the order of `merge_by_time`.
+
+    A slate's interaction has the number of the first of its items; the numbers of the others are left out.
+    """
+    frame = events.frame
+    order = merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
+    if ITEMS not in frame.columns:
+        return order
+    begins = frame[ITEMS].is_not_null().to_numpy()
+    sent: Integers = order[(order >= len(events)) | begins[order % len(events)]]
+    return sent
+
+
 class Schedule:
     """The records of a replay: event i's interaction is number i, its label number `len(events)` + i.
+
+    Of a slate, whose items are events here, the first stands for the interaction: see `order_of`.
 
     Parameters
     ----------
@@ -64,8 +80,7 @@ class Schedule:
         self._key_column = key_column
         self.events = events
         self.partitions = partitions
-        frame = events.frame
-        self.order = merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
+        self.order = order_of(events)
         """Numbers of the records, in the order in which they are sent."""
 
     @cached_property

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Event
@@ -30,9 +30,10 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import create
 from pipeline.log.live import ProcessedCounter, RecordCounter
 from pipeline.records.encoding import encode
-from pipeline.sources.kuairec import Events
-from pipeline.sources.messages import writer_of
+from pipeline.sources.kuairec import ITEMS, Events
+from pipeline.sources.messages import MessageWriter, writer_of
 from pipeline.sources.replay import Replay
+from pipeline.sources.schedule import order_of
 
 FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
 STOP_TIMEOUT = 60.0
@@ -48,6 +49,11 @@ class DemoData(NamedTuple):
     stream: Stream
     environment: Mapping[str, str]
     """Settings of the worker, by variable."""
+
+    @property
+    def messages(self) -> int:
+        """The number of interactions and labels."""
+        return len(order_of(self.events))
 
 
 class DemoRun(NamedTuple):
@@ -148,7 +154,7 @@ def consume(
     ):
 
         def done() -> bool:
-            return inputs.count() == 2 * events
+            return inputs.count() == data.messages
 
         with _worker(kafka, data.environment, log) as worker:
             _wait(predictions, lambda: predictions.count > 0 or done(), worker, log)
@@ -269,18 +275,42 @@ def example_request(data: DemoData, items: int = 3) -> bytes:
         The number of candidates, at most.
     """
     stream, writer = data.stream, writer_of(data.stream)
+    if stream.has_slates:
+        return _request_of_slate(data, writer, items)
     rows = data.events.frame.select(writer.columns).tail(items).rows()
     keep = [*stream.entities.values()]
     keep += [each.field for each in stream.features.values() if not isinstance(each, TimeFeature)]
     key = stream.interactions.event_id if stream.key_entity is None else keep.pop(stream.key_entity)
     messages = [msgspec.json.decode(writer.interaction(row)) for row in rows]
     beside = nested([(parts_of(key), _at(messages[-1], key))])
-    candidates = []
-    for message in messages:
-        fields = [(parts_of(each), _at(message, each)) for each in keep]
-        candidates.append(nested((parts, value) for parts, value in fields if value is not None))
+    candidates = [_part(message, keep) for message in messages]
     at = rows[-1][writer.columns.index("timestamp")]
     return encode({**beside, "items": candidates, "time": at})
+
+
+def _request_of_slate(data: DemoData, writer: MessageWriter, items: int) -> bytes:
+    """Return a request with what the last slate happened with, and its first items as candidates."""
+    stream, frame = data.stream, data.events.frame
+    last = frame.filter(frame[ITEMS].is_not_null()).select(writer.columns).tail(1).row(0)
+    message = msgspec.json.decode(writer.interaction(last))
+    asked = [
+        (name, pointer)
+        for name, pointer in stream.pointers(stream.interactions)
+        if name.startswith(("entities.", "features.")) or (name == "event_id" and stream.key_entity is None)
+    ]
+    shown = _at(message, stream.interactions.items or "")[:items]
+    of_item, of_message = (
+        [pointer for name, pointer in asked if stream.is_item_field(name) is own] for own in (True, False)
+    )
+    candidates = [_part(item, of_item) for item in shown]
+    at = last[writer.columns.index("timestamp")]
+    return encode({**_part(message, of_message), "items": candidates, "time": at})
+
+
+def _part(message: Any, pointers: Sequence[str]) -> dict[str, Any]:
+    """Return an object with these fields of another, as far as it has them."""
+    fields = [(parts_of(each), _at(message, each)) for each in pointers]
+    return nested((parts, value) for parts, value in fields if value is not None)
 
 
 def _at(message: Any, pointer: str) -> Any:

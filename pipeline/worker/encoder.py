@@ -266,6 +266,7 @@ def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates
             columns.probabilities,
             columns.predicted,
             map(msgspec.Raw, features),
+            *zip(*columns.carried, strict=True),
             columns.challengers,
             strict=True,
         )

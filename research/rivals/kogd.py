@@ -67,7 +67,7 @@ class KOGD(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(expansion_value(event, Expansion(self.points, self.coefficients), self._gamma))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, _weight: float, /) -> None:
         slope = loss_slope(LOSSES[self.loss], score, y)
         expansion = Expansion(self.points, self.coefficients)
         self.points, self.coefficients = expansion.descend(

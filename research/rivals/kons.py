@@ -94,7 +94,7 @@ class KONS(VectorRival):
         score = weighted_kernel(event, self.points, self.coefficients, self._precision)
         return float(clipped(score, self._clip))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, _weight: float, /) -> None:
         k = kernel_row(event, self.points, self._precision)
         slope = loss_slope(LOSSES[self.loss], score, y)
         excess = dot(self.coefficients, k) - score

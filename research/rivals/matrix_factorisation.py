@@ -74,7 +74,7 @@ class MatrixFactorisation(PairRival):
             estimate += float(user[:-1] @ item[:-1])
         return estimate - 0.5
 
-    def _learn(self, event: tuple[Entity, Entity], y: float, score: float) -> None:  # noqa: ARG002  # see below
+    def _learn(self, event: tuple[Entity, Entity], y: float, _score: float, _weight: float, /) -> None:
         for entity in event:
             self._add_if_new(entity)
         slope = self._score(event) - y / 2.0  # a new entity has factors now, which change the score

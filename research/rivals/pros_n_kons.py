@@ -126,7 +126,7 @@ class PROSNKONS(VectorRival):
         z = span_coordinates(self.basis, kernel_row(event, self.points, self._precision))
         return float(clipped(dot(self.weights, z), self._clip))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # from `project`
+    def _learn(self, event: FloatArray, y: float, _score: float, _weight: float, /) -> None:
         k = kernel_row(event, self.points, self._precision)
         if not self._enters(event, k):
             self._step(span_coordinates(self.basis, k), y)

@@ -61,7 +61,7 @@ class RunningMeans(PairRival):
         total, count = row.tolist()
         return float((total + self._weight * prior) / (count + self._weight))
 
-    def _learn(self, event: tuple[Entity, Entity], y: float, score: float) -> None:  # noqa: ARG002  # a mean
+    def _learn(self, event: tuple[Entity, Entity], y: float, _score: float, _weight: float, /) -> None:
         label = float(y > 0)
         for entity in event:
             self._add_if_new(entity)

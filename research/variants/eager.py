@@ -24,9 +24,9 @@ class EagerRBP(RBP):
     2
     """
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         if y * score < 1.0:
-            super()._learn(event, y, A_MISTAKE)
+            super()._learn(event, y, A_MISTAKE, weight)
 
 
 class EagerProjectron(Projectron):
@@ -41,6 +41,6 @@ class EagerProjectron(Projectron):
     2
     """
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
         if y * score < 1.0:
-            super()._learn(event, y, A_MISTAKE)
+            super()._learn(event, y, A_MISTAKE, weight)

@@ -139,9 +139,9 @@ class Keeping(FourierNewton):
     def predict_one(self, x: ArrayLike) -> float:
         return super().predict_one(x) + float(np.sum(self.kept))
 
-    def learn_one(self, x: ArrayLike, y: float) -> float:
+    def learn_one(self, x: ArrayLike, y: float, weight: float = 1.0) -> float:
         self.kept = x
-        return super().learn_one(x, y)
+        return super().learn_one(x, y, weight)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from pipeline.sources.kuairec import read_events, tables_beside
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
 from tests.integration.harness import FORKS, TIMEOUT, Pipeline
+from tests.integration.test_slates import DEFINITION as SLATES
 from tests.support.offline import offline, pairs_of
 
 
@@ -121,6 +123,24 @@ def test_demo_of_invented_deliveries(bootstrap: str, tmp_path: Path, monkeypatch
     assert found["events"] == found["labelled"] == 1_000
     assert found["regression"]["mae"] < found["regression"]["running_mean"]
     assert "Invented data" in Path("forks-data/demo.svg").read_text()
+
+
+@pytest.mark.slow
+def test_demo_of_a_table_of_slates(bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    chance, rows = random.Random(2), ["shelf,user,at,phone,product,price,clicked"]
+    for shelf in range(400):
+        for product in chance.sample(range(30), 3):
+            clicked = int(chance.random() < (30 - product) / 30)
+            rows.append(f"s{shelf},u{shelf % 20},{1_000 * shelf},true,{product},{1.5 * product},{clicked}")
+    Path("shown.csv").write_text("\n".join(rows) + "\n")
+    Path("shown.toml").write_text(
+        SLATES.split("[challengers")[0].replace("stream.", "").replace("[stream]", "")
+    )
+    found = demo(bootstrap, "--stream", "shown.toml", "--data", Path("shown.csv"))
+    assert found["counters"]["interactions"] == 400
+    assert found["labelled"] == found["counters"]["items"] == found["items"] == 1_200
+    assert found["ranking"]["slates"] == 400
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from pipeline.model.factory import ModelFactory
 from pipeline.sources.rows import read_rows
 from pipeline.tools.evaluate.table_run import batches
 from tests.integration.harness import Pipeline
-from tests.integration.test_stream import command
+from tests.integration.test_slates import DEFINITION as SLATES
+from tests.integration.test_stream import command, kill_after
 
 EVENTS = 3_000
 SETTINGS = """
@@ -68,3 +70,58 @@ def test_a_table_gives_what_its_replay_gives(bootstrap: str, topic_prefix: str, 
         (topics.label_requests, [each.records.requests.values for each in written]),
     ):
         assert [each.value for each in pipeline.read(topic)] == [value for part in values for value in part]
+
+
+@pytest.mark.slow
+def test_a_table_of_slates_gives_what_its_replay_gives(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    chance, table, shelves = random.Random(3), tmp_path / "shown.csv", 400
+    lines = ["shelf,user,at,known,phone,product,price,clicked"]
+    for shelf in range(shelves):
+        at, user, phone = 60_000 * shelf, chance.randrange(20), str(chance.random() < 0.5).lower()
+        for product in chance.sample(range(30), chance.randint(1, 6)):
+            known, clicked = at + 60_000 * chance.randint(0, 90), int(chance.random() < (30 - product) / 40)
+            lines.append(f"s{shelf},u{user},{at},{known},{phone},{product},{1.5 * product},{clicked}")
+    items = len(lines) - 1
+    lines += ["twice,u1,0,0,true,3,1.0,1", "twice,u1,0,0,true,3,1.0,0"]
+    table.write_text("\n".join(lines) + "\n")
+    file, labels = (
+        tmp_path / "forks.toml",
+        '[stream.labels]\ntopic = "clicks"\nevent_id = "/shelf"\ntime = "/',
+    )
+    definition = SLATES.replace(f'{labels}at"', f'{labels}known"').replace('window = "2h"', 'window = "50m"')
+    file.write_text(definition)
+    evaluated = CliRunner().invoke(app, ["evaluate", str(table), "--config", str(file), "--json"])
+    assert evaluated.exit_code == 0, evaluated.output
+    found = json.loads(evaluated.stdout)
+    assert (found["rows"], found["skipped"]) == (items + 2, {"item_twice": 2})
+    assert (found["predictions"], found["items"]) == (shelves, items)
+    assert found["labelled"] > found["expired"] >= found["counters"]["late"] > 0
+    assert 0 < found["ranking"]["slates"] <= shelves
+
+    config = load(file, {"kafka.prefix": topic_prefix})
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, topics=topics_of(config))
+    pipeline.options = ("--config", str(file))
+    topics = pipeline.topics
+    sent = json.loads(command(pipeline, "replay", str(table), "--json"))
+    assert (sent["interactions"], sent["labels"], sent["events"]) == (shelves, items, items)
+    again = json.loads(command(pipeline, "replay", str(table), "--resume", "--json"))
+    assert (again["there_before"], again["interactions"], again["labels"]) == (shelves + items, 0, 0)
+    kill_after(pipeline, (300,))
+    pipeline.run_until(
+        {
+            topics.predictions: shelves,
+            topics.outcomes: found["labelled"] + found["expired"],
+            topics.dead_letters: found["dead_letters"],
+        }
+    )
+    report = json.loads(command(pipeline, "report", "--json"))
+    assert {name: found[name] for name in report} == report
+    written = list(batches(read_rows(table, config.stream, 0), config, ModelFactory(config)))
+    for topic, values in (
+        (topics.predictions, [each.records.predictions.values for each in written]),
+        (topics.outcomes, [each.records.outcomes.values for each in written]),
+    ):
+        assert [each.value for each in pipeline.read(topic)] == [value for part in values for value in part]
+    assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)

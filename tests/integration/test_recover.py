@@ -29,6 +29,8 @@ from tests.integration.harness import (
     labels_of,
     until,
 )
+from tests.integration.test_slates import check_run, pipeline_of_slates, shelves
+from tests.integration.test_stream import command
 
 KEY = b"a key of the tests, thirty bytes"
 
@@ -245,3 +247,34 @@ def test_what_partitions_have_shared_is_derived_too(
             assert written.snapshot is not None
             assert snapshot.folded == written.snapshot.folded
             assert hashlib.sha256(snapshot.data).hexdigest() == written.snapshot.sha256
+
+
+@pytest.mark.slow
+def test_the_state_of_slates_is_derived(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = pipeline_of_slates(bootstrap, topic_prefix, tmp_path, partitions=1)
+    sent, topics, options = shelves(pipeline.topics), pipeline.topics, pipeline.options
+    half, group = len(sent.messages) // 2, ("--group", pipeline.kafka.group)
+    pipeline.produce(sent.messages[:half])
+    shown = sum(each.topic == topics.interactions for each in sent.messages[:half])
+    pipeline.run_until({topics.predictions: shown}, instance=None)
+    states = [each for each in pipeline.read(topics.checkpoints) if each.key == b"0/state"]
+    before = json.loads(states[-1].value or b"")
+    assert before["pending"] > 0
+    compact(pipeline)
+
+    def overwrite() -> bool:
+        pipeline.produce([Message(topics.checkpoints, b"0/state", b'{"version": 3}')])
+        return forks(pipeline, "checkpoint", "list", *options).exception is not None
+
+    until(overwrite, "the compaction of the state record")
+    result = forks(pipeline, "checkpoint", "recover", "--json", *options)
+    assert result.exit_code == 0, result.exception
+    assert [each["source"] for each in json.loads(result.stdout)] == ["derived"]
+    states = [each for each in pipeline.read(topics.checkpoints) if each.key == b"0/state"]
+    after = json.loads(states[-1].value or b"")
+    for name in ("predictions", "outcomes", "pending", "pending_from", "interactions", "labels"):
+        assert after[name] == before[name], name
+    assert after["counters"]["items"] == before["counters"]["items"]
+    pipeline.produce(sent.messages[half:])
+    check_run(pipeline, sent, kills=(900,))
+    assert "no difference" in command(pipeline, "audit", *group)

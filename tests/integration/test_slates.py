@@ -14,6 +14,7 @@ import polars as pl
 from forks.client import Client
 from pipeline.config.loader import load
 from pipeline.config.topics import topics_of
+from pipeline.kafka.output_values import OutputValues
 from pipeline.records.encoding import encode
 from pipeline.records.names import MESSAGE_HEADER
 from tests.integration.followers import follower
@@ -109,11 +110,13 @@ def shelves(topics: Any) -> Shelves:
     return found
 
 
-def pipeline_of_slates(bootstrap: str, prefix: str, folder: Path) -> Pipeline:
+def pipeline_of_slates(
+    bootstrap: str, prefix: str, folder: Path, definition: str = DEFINITION, partitions: int = 2
+) -> Pipeline:
     file = folder / "forks.toml"
-    file.write_text(DEFINITION)
+    file.write_text(definition)
     topics = topics_of(load(file, {"kafka.prefix": prefix}))
-    pipeline = Pipeline(bootstrap, prefix, folder, 2, topics=topics)
+    pipeline = Pipeline(bootstrap, prefix, folder, partitions, topics=topics)
     pipeline.options = ("--config", str(file))
     return pipeline
 
@@ -154,21 +157,33 @@ def test_each_item_has_one_outcome_over_kills(bootstrap: str, topic_prefix: str,
     pipeline.produce(sent.messages)
     assert "shelves: everything fits" in command(pipeline, "stream", "check", "--messages", "10000")
     pipeline.produce(bad.values())
-    expected = Counter((event, product) for event, products in sent.items.items() for product in products)
-    kill_after(pipeline, (200, 900))
-    pipeline.run_until({pipeline.topics.outcomes: expected.total()})
-    predictions = pipeline.read_json(pipeline.topics.predictions)
-    assert Counter(each["event_id"] for each in predictions) == Counter([*sent.items])
-    for each in predictions:
-        assert [item["product"] for item in each["items"]] == sent.items[each["event_id"]]
-    outcomes = pipeline.read_json(pipeline.topics.outcomes)
-    assert Counter((each["event_id"], each["product"]) for each in outcomes) == expected
-    assert all(sent.items[each["event_id"]][each["position"]] == each["product"] for each in outcomes)
-    assert {each["status"] for each in outcomes} == {"labelled", "expired"}
+    outcomes = check_run(pipeline, sent, kills=(200, 900))
     letters = pipeline.read(pipeline.topics.dead_letters)
     reasons = [(dict(each.headers)[MESSAGE_HEADER] or b"").decode() for each in letters]
     assert sorted(reasons) == sorted(bad)
-    check_tools(pipeline, sent, len(outcomes))
+    check_tools(pipeline, sent, outcomes)
+
+
+def outputs(pipeline: Pipeline, topic: str) -> list[Any]:
+    """Return the records of a topic, in whatever format they are."""
+    values = OutputValues(pipeline.topics)
+    return [json.loads(values.json(topic, each.value or b"")) for each in pipeline.read(topic)]
+
+
+def check_run(pipeline: Pipeline, sent: Shelves, kills: tuple[int, ...]) -> int:
+    """Run with kills to the end, and check that each item has one outcome; return their number."""
+    expected = Counter((event, product) for event, products in sent.items.items() for product in products)
+    kill_after(pipeline, kills)
+    pipeline.run_until({pipeline.topics.outcomes: expected.total()})
+    predictions = outputs(pipeline, pipeline.topics.predictions)
+    assert Counter(each["event_id"] for each in predictions) == Counter([*sent.items])
+    for each in predictions:
+        assert [item["product"] for item in each["items"]] == sent.items[each["event_id"]]
+    outcomes = outputs(pipeline, pipeline.topics.outcomes)
+    assert Counter((each["event_id"], each["product"]) for each in outcomes) == expected
+    assert all(sent.items[each["event_id"]][each["position"]] == each["product"] for each in outcomes)
+    assert {each["status"] for each in outcomes} == {"labelled", "expired"}
+    return len(outcomes)
 
 
 def check_tools(pipeline: Pipeline, sent: Shelves, outcomes: int) -> None:

@@ -89,6 +89,10 @@ WEIGHTED = """
 [challengers.wider]
 learner = "forks"
 budget = 120
+[challengers.descent]
+learner = "nogd"
+[challengers.mistakes]
+learner = "projectron"
 """
 ENTITIES = {"none": [], "one": ["courier"], "three": ["restaurant", "courier", "district"]}
 

@@ -33,7 +33,7 @@ class Scripted(NodeRival):
     def _queries(self, node: int) -> bool:
         return node in self.queried_nodes
 
-    def _learn(self, event: int, y: float, score: float) -> None:  # noqa: ARG002  # not looked at
+    def _learn(self, event: int, y: float, _score: float, _weight: float, /) -> None:
         self.learned.append((event, y))
 
 

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from forks.arrays import FloatArray
-from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
+from forks.checks import (
+    check_label,
+    check_labels,
+    check_matrix,
+    check_order,
+    check_vector,
+    check_weight,
+    check_weights,
+)
 from forks.losses import LOSSES, LossName, loss_value
 from forks.state import State, StateReader
 
@@ -34,6 +42,8 @@ class Rival(ABC, Generic[Event]):
     """Type of each number: float, or int for integers >= 0."""
     loss: LossName = "hinge"
     """Loss that `learn_one` returns, of the score before learning."""
+    no_weights: str | None = "this learner is not defined for weights of labels"
+    """Why labels have no other weight than 1; None if they may."""
 
     @abstractmethod
     def _event(self, name: str, x: Any) -> Event:
@@ -48,8 +58,8 @@ class Rival(ABC, Generic[Event]):
         """Return the score without changing the learner."""
 
     @abstractmethod
-    def _learn(self, event: Event, y: float, score: float) -> None:
-        """Learn the label, -1 or +1, of an event whose score is given."""
+    def _learn(self, event: Event, y: float, score: float, weight: float, /) -> None:
+        """Learn the label, -1 or +1, of an event whose score is given, with the label's weight, > 0."""
 
     def _rebuild_derived(self) -> None:
         """Make the attributes that are derived from the state."""
@@ -64,39 +74,53 @@ class Rival(ABC, Generic[Event]):
         """
         return self._score(self._event("x", x))
 
-    def learn_one(self, x: Any, y: float) -> float:
+    def learn_one(self, x: Any, y: float, weight: float = 1.0) -> float:
         """Learn the label ``y``, -1 or +1, of an event; return the loss of the score before.
+
+        The ``weight`` of the label, from 0 to 1000, says as how many labels it counts
+        (`forks.rivals.base.weights`). One of weight 0 changes nothing.
 
         Raises
         ------
         ValueError
-            ``x`` is not an event or ``y`` is not a label. The learner has not changed.
+            ``x`` is not an event, ``y`` is not a label, or the learner does not take the ``weight``. The
+            learner has not changed.
         """
         event = self._event("x", x)
         label = check_label("y", y, self.loss)
+        importance = check_weight("weight", weight)
+        if importance != 1.0:
+            self._refuse_weights("weight")
         score = self._score(event)
-        self._learn(event, label, score)
+        if importance > 0.0:
+            self._learn(event, label, score, importance)
         return float(loss_value(LOSSES[self.loss], score, label))
 
     def predict_many(self, X: Any) -> FloatArray:
         """Return the scores of events, (n,)."""
         return np.array([self._score(event) for event in self._events(X)], dtype=np.float64)
 
-    def learn_many(self, X: Any, y: ArrayLike) -> FloatArray:
-        """Learn events in order; return the losses of the scores before, (n,)."""
+    def learn_many(self, X: Any, y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
+        """Learn events in order; return the losses of the scores before, (n,).
+
+        ``weights`` (n,) are those of the labels, see `learn_one`; None for 1 each.
+        """
         events = self._events(X)
         labels = check_labels("y", y, len(events), self.loss)
-        scores = self._learn_all(events, labels)
+        scores = self._learn_all(events, labels, weights)
         loss = LOSSES[self.loss]
         losses = [loss_value(loss, score, label) for score, label in zip(scores, labels, strict=True)]
         return np.array(losses, dtype=np.float64)
 
-    def predict_and_learn_many(self, X: Any, y: ArrayLike) -> FloatArray:
-        """Predict and then learn each event in order; return the scores, (n,)."""
-        events = self._events(X)
-        return self._learn_all(events, check_labels("y", y, len(events), self.loss))
+    def predict_and_learn_many(self, X: Any, y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
+        """Predict and then learn each event in order; return the scores, (n,).
 
-    def run(self, X: Any, y: ArrayLike, order: ArrayLike) -> FloatArray:
+        ``weights`` are as in `learn_many`.
+        """
+        events = self._events(X)
+        return self._learn_all(events, check_labels("y", y, len(events), self.loss), weights)
+
+    def run(self, X: Any, y: ArrayLike, order: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Score and learn events in any order: step i scores event i, n + i learns it.
 
         Parameters
@@ -107,6 +131,8 @@ class Rival(ABC, Generic[Event]):
             Labels; the label of an event that is not learned may be any number.
         order : ndarray, shape (steps,), integers
             Steps: i scores event i, n + i learns it.
+        weights : ndarray, shape (n,)
+            Weights of the labels, see `learn_one`; None for 1 each.
 
         Returns
         -------
@@ -117,14 +143,15 @@ class Rival(ABC, Generic[Event]):
         n = len(events)
         steps = check_order("order", order, n)
         labels = check_labels("y", y, n, self.loss, steps[steps >= n] - n)
+        importances = self._weights(weights, n)
         scores = np.full(n, np.nan)
         for step in steps.tolist():
             learns, number = divmod(step, n)
             score = self._score(events[number])
-            if learns:
-                self._learn(events[number], float(labels[number]), score)
-            else:
+            if not learns:
                 scores[number] = score
+            elif importances[number] > 0.0:
+                self._learn(events[number], float(labels[number]), score, importances[number])
         return scores
 
     def state(self) -> State:
@@ -158,12 +185,31 @@ class Rival(ABC, Generic[Event]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
 
-    def _learn_all(self, events: Sequence[Event], labels: FloatArray) -> FloatArray:
+    def _learn_all(
+        self, events: Sequence[Event], labels: FloatArray, weights: ArrayLike | None
+    ) -> FloatArray:
+        importances = self._weights(weights, len(events))
         scores = np.empty(len(events))
         for number, (event, label) in enumerate(zip(events, labels.tolist(), strict=True)):
             scores[number] = score = self._score(event)
-            self._learn(event, label, score)
+            if importances[number] > 0.0:
+                self._learn(event, label, score, importances[number])
         return scores
+
+    def _weights(self, weights: ArrayLike | None, count: int) -> list[float]:
+        """Return the weights of so many labels, or raise a ValueError that names the first bad one."""
+        if weights is None:
+            return [1.0] * count
+        array = check_weights("weights", weights, count)
+        if (other := np.flatnonzero(array != 1.0)).size:
+            self._refuse_weights(f"weights[{other[0]}]")
+        checked: list[float] = array.tolist()
+        return checked
+
+    def _refuse_weights(self, name: str) -> None:
+        """Raise a ValueError that names a weight, unless the learner takes it."""
+        if self.no_weights is not None:
+            raise ValueError(f"{name} must be 1: {self.no_weights}")
 
 
 class VectorRival(Rival[FloatArray]):

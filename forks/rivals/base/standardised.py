@@ -44,6 +44,7 @@ class Standardised(VectorRival):
     def __init__(self, inner: VectorRival) -> None:
         super().__init__(inner.dimension)
         self.loss = inner.loss
+        self.no_weights = inner.no_weights
         self.inner = inner
         self.count = 0
         self.mean = np.zeros(self.dimension)
@@ -70,8 +71,8 @@ class Standardised(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return self.inner._score(self._standard(event))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        self.inner._learn(self._standard(event), y, score)
+    def _learn(self, event: FloatArray, y: float, score: float, weight: float, /) -> None:
+        self.inner._learn(self._standard(event), y, score, weight)
         self.count += 1
         update_moments(event, self.count, self.mean, self.squares)
 

@@ -31,7 +31,7 @@ class PartitionLogs(NamedTuple):
     """Records of a partition in all topics, each topic from its beginning."""
 
     predictions: Iterable[tuple[int, Prediction]]
-    """With their offsets, as outcomes."""
+    """With their offsets, as outcomes; of a slate, that of each item."""
     outcomes: Iterable[tuple[int, Outcome]]
     dead_letters: Iterable[DeadLetterHeaders]
     interactions: Iterable[RawMessage]
@@ -173,7 +173,7 @@ def _libraries(last: State | None) -> Libraries | UnsetType:
 def _counters(
     outputs: OutputSummary, inputs: InputSummary, waiting: int, last: State | None, *, tables: bool
 ) -> dict[str, int]:
-    names = counters(corrections=outputs.join.answered is not None, tables=tables)
+    names = counters(corrections=outputs.join.answered is not None, tables=tables, slates=outputs.slates)
     counted = counters() + outputs.counters + inputs.counters
     counted["predictions"] = outputs.predictions
     for name in UNRECORDED:

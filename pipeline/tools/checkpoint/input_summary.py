@@ -9,16 +9,16 @@ from typing import Any, Final
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.features.event_features import EventFeatures
+from pipeline.join.identity import Identity
 from pipeline.join.records import EarlyLabel
 from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
-from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import JOIN_FAULTS, Fault
 from pipeline.task.record_queue import Position
 from pipeline.task.state import SavedLabel
-from pipeline.tools.audit.dispositions import ANY_TIME, match_key
+from pipeline.tools.audit.dispositions import ANY_TIME, match_key, match_keys
 from pipeline.tools.checkpoint.output_summary import OutputSummary
 
 JUMP: Final = "join.max_jump"
@@ -71,11 +71,12 @@ class InputSummary:
         self._decoders = decoders
         self._event = event
         self._dead_letters = {(each.topic, each.offset): each._replace(headers=()) for each in dead_letters}
-        self._pending_events = {prediction.event_id for prediction in outputs.pending.values()}
+        self._identify = outputs.join.identify
+        self._pending_events = {self._identify(prediction) for prediction in outputs.pending.values()}
         self._first_offsets: dict[str, int] = {}
         """The first message of each topic that retention has not deleted."""
-        self._unjoined_events: set[Id] = set()
-        """Events with a label that has a dead letter."""
+        self._unjoined_events: set[Identity] = set()
+        """Events, or items of slates, with a label that has a dead letter."""
         self._unmatched: list[tuple[Label, RawMessage, int]] = []
         """With the latest time of the labels up to each: none that comes out of order sets it back."""
         self._latest = -1
@@ -98,7 +99,7 @@ class InputSummary:
         for source, record in self._read(topic, messages, end, self._decoders.interactions):
             if not isinstance(record, Interaction):
                 continue
-            if self._outputs.predicted.match(record.event_id, match_key(record, self._event)):
+            if self._outputs.predicted.match(record.event_id, *match_keys(record, self._event)):
                 continue
             if not self._outputs.predicted.has_event(record.event_id):
                 raise _unaccounted(source, "there is no prediction of its event, and no dead letter")
@@ -120,7 +121,7 @@ class InputSummary:
         """
         for source, record in self._read(topic, messages, end, self._decoders.labels):
             if isinstance(record, Label) and not self._outputs.labelled.match(
-                record.event_id, match_key(record, self._event)
+                self._identify(record), match_key(record, self._event)
             ):
                 self._unmatched.append((record, source, self._latest))
 
@@ -135,32 +136,31 @@ class InputSummary:
         StateError
             The prediction of a label waits for it, although it was processed.
         """
-        waiting: dict[Id, SavedLabel] = {}
+        waiting: dict[Identity, SavedLabel] = {}
         for record, source, read_at in self._unmatched:
-            if record.event_id in self._pending_events and not self._may_be_repeated(record):
+            identity = self._identify(record)
+            if identity in self._pending_events and not self._may_be_repeated(record):
                 raise _unaccounted(source, "the prediction of its event still waits for it")
-            if record.event_id not in waiting and self._may_wait(record, read_at):
-                waiting[record.event_id] = SavedLabel.save(EarlyLabel(record, source))
+            if identity not in waiting and self._may_wait(record, read_at):
+                waiting[identity] = SavedLabel.save(EarlyLabel(record, source))
             else:
                 self.counters["duplicate_labels"] += 1
         return list(waiting.values())
 
     def _may_wait(self, label: Label, read_at: int) -> bool:
         """Whether no output tells what became of a label, read at a stream time, without a dead letter."""
-        if label.event_id in self._pending_events:
+        identity = self._identify(label)
+        if identity in self._pending_events:
             return False
-        if (
-            self._outputs.labelled.has_event(label.event_id)
-            and read_at <= self._outputs.remembered_until[label.event_id]
-        ):
+        if self._outputs.labelled.has_event(identity) and read_at <= self._outputs.remembered_until[identity]:
             return False
         overdue = label.timestamp + self._join.early < self.stream_time
         return not overdue or not self._may_be_repeated(label)
 
     def _may_be_repeated(self, label: Label) -> bool:
         """Whether another label of the event was joined, or has a dead letter."""
-        event_id = label.event_id
-        return self._outputs.labelled.has_event(event_id) or event_id in self._unjoined_events
+        identity = self._identify(label)
+        return self._outputs.labelled.has_event(identity) or identity in self._unjoined_events
 
     def _read(
         self, topic: str, messages: Iterable[RawMessage], end: int, decoder: InputDecoder[Any]
@@ -180,7 +180,7 @@ class InputSummary:
             if fault is not None:
                 self.counters[fault] += 1
                 if isinstance(record, Label):
-                    self._unjoined_events.add(record.event_id)
+                    self._unjoined_events.add(self._identify(record))
             if isinstance(record, RejectedRecord):
                 if fault is None:
                     raise _unaccounted(source, f"it cannot be used ({record.reason}), but has no dead letter")

@@ -10,14 +10,15 @@ import numpy as np
 
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
+from pipeline.join.identity import Identity
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.records.fields import Id
 from pipeline.records.outputs import Outcome, Prediction
+from pipeline.records.slates import STRIDE
 from pipeline.recovery.restoration import INDEX_INTERVAL
-from pipeline.task.state import CORRECTED, OffsetIndex
+from pipeline.task.state import CORRECTED, ITEMS, OffsetIndex
 from pipeline.tools.audit.dispositions import OutputIndex, label_key, prediction_key
 from pipeline.tools.relearning import relearn
 
@@ -43,13 +44,15 @@ class OutputSummary:
     predictions, outcomes
         Their numbers.
     pending
-        Predictions without an outcome, by sequence.
+        Predictions without an outcome, by number.
     predicted, labelled
         Input messages that predictions and labelled outcomes were made from.
     counters
         Counters of a state record that follow from the outputs alone.
     learned
         By other partition, the end of the last share that was learned.
+    slates
+        Whether predictions are of slates' items.
     latest
         Latest time of an interaction or a label that was used, in milliseconds.
     """
@@ -64,10 +67,12 @@ class OutputSummary:
         """The offset up to which the last prediction had applied each live table."""
         self.latest = -1
         self.prediction_offsets, self.outcome_offsets = OffsetIndex(0), OffsetIndex(0)
-        self.join = Join(join)
+        self.slates = bool(model.features.item_entities)
+        self.join = Join(join, item_entities=model.features.item_entities)
         """Closed events, as far as they are remembered; `finish` adds the predictions that wait."""
-        self.remembered_until: dict[Id, int] = {}
-        """By closed event, the stream time until which it is remembered."""
+        self.remembered_until: dict[Identity, int] = {}
+        """By closed event, or item of a slate, the stream time until which it is remembered."""
+        self._stride = STRIDE if self.slates else 1
         self._partition = partition
         self._model = model
         self._since = since
@@ -93,15 +98,16 @@ class OutputSummary:
 
     def _read_predictions(self, records: Iterable[tuple[int, Prediction]]) -> Iterator[Prediction]:
         for offset, prediction in records:
-            sequence = prediction.sequence
-            self._check_sequence("prediction", sequence, self.predictions)
-            self.predictions += 1
-            self.pending[sequence] = prediction
+            sequence, begins = prediction.sequence, prediction.number % self._stride == 0
+            self._check_sequence("prediction", sequence, self.predictions - (not begins))
+            self.predictions += begins
+            self.counters[ITEMS] += self.slates
+            self.pending[prediction.number] = prediction
             self.predicted.add(prediction.event_id, prediction_key(prediction, self._model.features), offset)
             self.latest = max(self.latest, prediction.timestamp)
             self.tables = getattr(prediction, "tables", self.tables)
             self.counters["asked"] += prediction.asked is True
-            if sequence % INDEX_INTERVAL == 0:
+            if begins and sequence % INDEX_INTERVAL == 0:
                 self.prediction_offsets.add(sequence, offset)
             yield prediction
 
@@ -115,7 +121,7 @@ class OutputSummary:
             if sequence % INDEX_INTERVAL == 0:
                 self.outcome_offsets.add(sequence, offset)
             if outcome.status != "expired":
-                self.labelled.add(outcome.event_id, label_key(outcome), offset)
+                self.labelled.add(self.join.identify(outcome), label_key(outcome), offset)
             last[:] = [outcome]
             yield outcome
 
@@ -139,11 +145,11 @@ class OutputSummary:
                 "state cannot be derived again: replay the inputs with another kafka.group and another "
                 "kafka.prefix"
             )
-        self.pending.pop(outcome.prediction_sequence, None)  # that of a correction has its outcome already
+        self.pending.pop(outcome.prediction_number, None)  # that of a correction has its outcome already
         self.join.remember_outcomes([outcome], stream_time=NO_TIMESTAMP)
         label_timestamp = NO_TIMESTAMP if outcome.label_timestamp is None else outcome.label_timestamp
         until = self.join.remembered_until(np.array([outcome.timestamp]), np.array([label_timestamp]))
-        self.remembered_until[outcome.event_id] = int(until[0])
+        self.remembered_until[self.join.identify(outcome)] = int(until[0])
         self.latest = max(self.latest, outcome.label_timestamp or -1)
         self.counters[CORRECTED if outcome.corrects else outcome.status] += 1
         self.counters["unasked"] += outcome.asked is False and outcome.status == "labelled"
@@ -162,7 +168,8 @@ class OutputSummary:
         """
         self.join.open_all([*map(Pending.of, self.pending.values())])
         self.join.forget(stream_time)
-        pending_from, outcomes_from = self.join.lowest_needed(self.predictions, self.outcomes)
+        number, outcomes_from = self.join.lowest_needed(self.predictions * self._stride, self.outcomes)
+        pending_from = number // self._stride
         outcomes_from = outcomes_from if published is None else min(outcomes_from, published)
         return {
             "predictions": self.predictions,

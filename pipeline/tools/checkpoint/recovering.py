@@ -11,6 +11,7 @@ from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.registry import decoders_of
+from pipeline.log.decoding import decode_predictions
 from pipeline.log.partition_log import PartitionLog
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
@@ -178,11 +179,6 @@ def derive(
     StateError
         The state cannot be derived.
     """
-    if group.config.stream.has_slates:
-        raise StateError(
-            f"the state record of partition {partition} cannot be derived where interactions are slates "
-            "(stream.interactions.items): set the group's offsets back to those of an older state record"
-        )
     topics, factory = group.topics, ModelFactory(group.config)
     types = OutputTypes.of(topics.stream)
     model = factory.new_model()
@@ -199,7 +195,11 @@ def derive(
     log = group.log(partition)
     with group.second_log(partition) as predictions, group.second_log(partition) as outcomes:
         logs = PartitionLogs(
-            predictions=predictions.records(topics.predictions, types.predictions),
+            predictions=(
+                (message.offset() or 0, each)
+                for message in predictions.messages(topics.predictions)
+                for each in decode_predictions(types, message)
+            ),
             outcomes=outcomes.records(topics.outcomes, types.outcomes),
             dead_letters=map(read_dead_letter, log.messages(topics.dead_letters)),
             interactions=map(RawMessage.of, log.messages(topics.interactions)),

@@ -26,10 +26,11 @@ from pipeline.records.inputs import Interaction, Label, sizes
 from pipeline.records.output_types import OutputTypes
 from pipeline.sources.kuairec import Events
 from pipeline.sources.messages import MessageWriter, writer_of
-from pipeline.sources.schedule import Integers, merge_by_time
+from pipeline.sources.schedule import Integers, order_of
 from pipeline.task.live_tables import LiveTable
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
+from pipeline.task.state import ITEMS
 from pipeline.task.task import Task
 from pipeline.tools.report.counts import Counts
 from pipeline.tools.report.figures import Report
@@ -40,6 +41,7 @@ from pipeline.tools.report.partition_run import (
     outcome_decoder,
     report_of,
 )
+from pipeline.tools.report.ranking import SLATE_SIZES
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from pipeline.worker.spill_file import SpillFile
@@ -98,7 +100,7 @@ def run_table(
     window
         Labelled events in a window of the report; by default a hundredth of all.
     progress
-        Function to call now and then with the number of messages processed, of two for each event.
+        Function to call now and then with the number of messages processed, of those of `order_of`.
 
     Returns
     -------
@@ -115,15 +117,20 @@ def run_table(
     stream, begin = config.stream, time.perf_counter()
     outcomes, decoder, found = OutcomeTable(stream, factory.target), outcome_decoder(stream), Counter[str]()
     counters: Mapping[str, int] = {}
+    slates: dict[int, int] = {}
     for batch in batches(events, config, factory):
         counters = batch.counters
         outcomes.add([decoder.decode(value) for value in batch.records.outcomes.values])
         found["predictions"] += len(batch.records.predictions.values)
+        if stream.has_slates:
+            sizes_here = [SLATE_SIZES.decode(value) for value in batch.records.predictions.values]
+            slates |= {each.sequence: len(each.items) for each in sizes_here}
         found.update(letter.fault.value for letter in batch.dead_letters)
         progress(counters["interactions"] + counters["labels"])
     found.update(outcomes.counted)
+    found[ITEMS] += sum(slates.values())
     state = ReportedState(dict(counters), factory.settings(1))
-    run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state)
+    run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state, slates)
     return TableRun(report_of([run], stream, window), time.perf_counter() - begin)
 
 
@@ -166,10 +173,7 @@ def _task(config: Config, factory: ModelFactory, spilled: SpilledPredictions) ->
 def _inputs(events: Events, config: Config, task: Task) -> tuple[_Input, _Input]:
     """Return the interactions and the labels, each with its queue."""
     writer, decoders, frame = writer_of(config.stream), InputDecoders.of(config.stream), events.frame
-    order, count = (
-        merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()),
-        len(frame),
-    )
+    order, count = order_of(events), len(events)
     interactions_topic, labels_topic = topics_of(config).inputs
     interactions = _messages(interactions_topic, frame, order[order < count], writer, writer.interaction)
     labels = _messages(labels_topic, frame, order[order >= count] - count, writer, writer.label)

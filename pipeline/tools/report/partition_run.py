@@ -112,7 +112,7 @@ class OutcomeTable:
         self.counted: Counter[str] = Counter()
         self.scores: list[Scores | None] = []
         self.logged: list[Logged] = []
-        self._carries = bool(stream.interactions.carried)
+        self._carries, self._slates = bool(stream.interactions.carried), stream.has_slates
 
     def add(self, outcomes: Sequence[ReportedOutcome]) -> None:
         """Add the next outcomes."""
@@ -123,7 +123,10 @@ class OutcomeTable:
         self._parts.append(np.array(rows, OUTCOME))
         self.scores += [outcome.challengers for outcome in outcomes]
         if self._carries:
-            self.logged.append(np.array([_logged(outcome, self._target) for outcome in outcomes], LOGGED))
+            logged = [_logged(outcome, self._target) for outcome in outcomes]
+            if self._slates:  # of whose items most were not drawn
+                logged = [row for row in logged if not math.isnan(row[1])]
+            self.logged.append(np.array(logged, LOGGED))
 
     def rows(self) -> Outcomes:
         """Return the columns of all outcomes."""

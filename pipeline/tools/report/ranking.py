@@ -31,6 +31,9 @@ class SlateSize(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
+SLATE_SIZES: Final = msgspec.json.Decoder(SlateSize)
+
+
 class RankFigures(msgspec.Struct, frozen=True):
     """Figures of one ranking. A standard error is that of a mean over slates, None of fewer than two."""
 

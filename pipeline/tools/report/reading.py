@@ -34,12 +34,11 @@ from pipeline.tools.report.partition_run import (
     outcome_decoder,
     report_of,
 )
-from pipeline.tools.report.ranking import DEFAULT_TOP, SlateSize
+from pipeline.tools.report.ranking import DEFAULT_TOP, SLATE_SIZES
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Function to call with the number of offsets read so far, and the number of all offsets."""
 
-_SIZES: Final = msgspec.json.Decoder(SlateSize)
 _STATES: Final = msgspec.json.Decoder(ReportedState)
 
 
@@ -126,7 +125,7 @@ def summarize(
 
 def _sizes(messages: Sequence[ConsumerRecord]) -> dict[int, int]:
     """Return the number of items of slates, by sequence."""
-    return {each.sequence: len(each.items) for each in (decode_record(_SIZES, one) for one in messages)}
+    return {each.sequence: len(each.items) for each in (decode_record(SLATE_SIZES, one) for one in messages)}
 
 
 class _Meter:

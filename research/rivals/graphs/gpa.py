@@ -45,6 +45,6 @@ class GPA(NodeRival):
     def _score(self, event: int) -> float:
         return float(self.values[event])
 
-    def _learn(self, event: int, y: float, score: float) -> None:
+    def _learn(self, event: int, y: float, score: float, _weight: float, /) -> None:
         if y * score <= 0.0:
             self.values += y * self._kernel[event]

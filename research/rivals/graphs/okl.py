@@ -67,7 +67,7 @@ class OKL(NodeRival):
     def _score(self, event: int) -> float:
         return float(dot(self.coefficients, self._similarities(event)))
 
-    def _learn(self, event: int, y: float, score: float) -> None:
+    def _learn(self, event: int, y: float, score: float, _weight: float, /) -> None:
         if self._triggers_update(event, y, score):
             self._add(event, y, score)
 

@@ -67,6 +67,6 @@ class OKSG(OKL):
         lower_bound = abs(self._score(node)) - 0.5 * rest / self._ridge
         return self._h / (self._h + max(0.0, lower_bound))
 
-    def _learn(self, event: int, y: float, score: float) -> None:
+    def _learn(self, event: int, y: float, score: float, weight: float, /) -> None:
         self.queries += 1
-        super()._learn(event, y, score)
+        super()._learn(event, y, score, weight)

@@ -39,10 +39,8 @@ def test_an_item_has_its_own_entities() -> None:
         ({"item_fields": ("video_id", "price")}, "item_fields name price, which is no entity"),
         ({"item_fields": ("video_id", "video_id")}, "item_fields name a field twice"),
         ({"item_fields": ("user_id", "video_id")}, "the key is user_id, which each item of a slate has"),
-        ({"propensity": "/p"}, "interactions.propensity and interactions.items do not go together yet"),
         ({"max_items": 0}, "greater than or equal to 1"),
         ({"max_items": 1_001}, "less than or equal to 1000"),
-        ({"format": "avro"}, 'set format = "json" in place of avro'),
         ({"items": "/user_id"}, "items and entities.user_id are both /user_id"),
         ({"items": "/timestamp/list"}, "one is within the other"),
         ({"numbers": {"video_duration": "/video_id"}}, "are both /video_id"),
@@ -57,12 +55,10 @@ def test_a_field_of_an_item_may_be_called_as_one_of_the_message() -> None:
     assert stream.has_slates
 
 
-def test_names_of_slates_fields_and_other_outputs_are_refused() -> None:
+def test_names_of_slates_fields_are_refused() -> None:
     target = SLATES.target.model_dump() | {"name": "position"}
     assert "position is the name of another field" in refused(definition() | {"target": target})
     Stream.model_validate(KUAIREC.model_dump() | {"target": target})
-    avro = {"outputs": {"format": "avro"}}
-    assert 'outputs.format is avro: slates are written as "json" only' in refused(definition() | avro)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +67,6 @@ def test_names_of_slates_fields_and_other_outputs_are_refused() -> None:
         ({"join": {"corrections": "add"}}, "join.corrections and stream.interactions.items"),
         ({"sharing": {"align": "1m"}}, "sharing.align and stream.interactions.items"),
         ({"labels": {"policy": "random"}}, 'labels.policy is "all" with stream.interactions.items'),
-        ({"serve": {"explore": "epsilon-greedy"}}, "serve.explore and stream.interactions.items"),
         ({"join": {"max_pending": 4}}, "stream.interactions.max_items is above join.max_pending"),
     ],
 )

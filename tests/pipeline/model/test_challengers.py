@@ -28,7 +28,16 @@ from pipeline.tools.checkpoint import contents, render_contents
 from pipeline.tools.checkpoint.belonging import verify
 from tests.pipeline.recovery.test_restoration import run_with_deaths, worker_steps
 from tests.pipeline.tools.audit.test_audit import outcome_of, prediction_of, raised
-from tests.support.builders import CHALLENGERS, Inputs, Written, model_under, new_model, new_task, run
+from tests.support.builders import (
+    CHALLENGERS,
+    WEIGHTED,
+    Inputs,
+    Written,
+    model_under,
+    new_model,
+    new_task,
+    run,
+)
 from tests.support.consumer import REST, Step, steps
 from tests.support.examples import examples
 from tests.support.recording import Recording, eventful, record
@@ -77,6 +86,19 @@ def test_a_challenger_that_uses_the_tables_scores_as_it_would_as_the_champion(tm
     assert [(each.challengers or {})["a"] for each in beside_ours] == [each.score for each in champion]
     without = predictions_of(run(eventful(), model=plain.new_model())[1])
     assert [each.score for each in beside_ours] == [each.score for each in without]
+
+
+@pytest.mark.parametrize("kind", RIVALS)
+def test_a_rival_is_refused_beside_weights_only_if_it_takes_none(kind: str) -> None:
+    challengers = {"a": {"learner": kind}}
+    weighted = {"stream": WEIGHTED.model_dump(), "challengers": challengers}
+    if kind != "forgetron":
+        model = ModelFactory(Config.model_validate(weighted)).new_model()
+        assert model.weighted
+        return
+    ModelFactory(Config.model_validate({"challengers": challengers}))
+    with pytest.raises(ConfigError, match=r"challengers\.a.learner is forgetron, .* weights: the Forgetron"):
+        ModelFactory(Config.model_validate(weighted))
 
 
 def test_the_contents_of_a_snapshot_list_its_challengers() -> None:

@@ -40,7 +40,7 @@ KINDS: dict[type[msgspec.Struct], AvroRecord] = {
     kind: AvroRecord(kind, "forks.kuairec") for kind in (Prediction, Outcome, LabelRequest, Share)
 }
 
-DEFINITION = {
+DEFINITION: dict[str, Any] = {
     "name": "food",
     "entities": {"courier": "/courier", "restaurant": "/from"},
     "interactions": {"topic": "orders", "event_id": "/order", "time": "/at"},
@@ -180,9 +180,17 @@ PLAIN: dict[type, st.SearchStrategy[Any]] = {
     inspect.NoneType: st.none(),
 }
 TYPES = OutputTypes.of(Stream.model_validate(DEFINITION))
+SHOWN = {"items": "/shown", "item_fields": ["restaurant", "cuisine", "propensity"], "propensity": "/p"}
+OF_SLATES = OutputTypes.of(
+    Stream.model_validate(DEFINITION | {"interactions": {**DEFINITION["interactions"], **SHOWN}})
+)
+assert OF_SLATES.slates is not None
 
 
-@pytest.mark.parametrize("kind", [TYPES.prediction, TYPES.outcome, TYPES.label_request])
+@pytest.mark.parametrize(
+    "kind",
+    [TYPES.prediction, TYPES.outcome, TYPES.label_request, OF_SLATES.slates.record, OF_SLATES.outcome],
+)
 def test_so_do_records_of_any_definition(kind: type[msgspec.Struct]) -> None:
     record = AvroRecord(kind, "forks.food")
 

@@ -14,10 +14,12 @@ from pipeline.errors import ConfigError, DataError, RegistryError
 from pipeline.kafka import registry as registry_module
 from pipeline.kafka.registry import SchemaRegistry
 from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import Slate
 from pipeline.records.schemas import WriterSchema
 from pipeline.sources.messages import StreamWriter
 from pipeline.sources.rows import read_rows
 from tests.pipeline.records.test_input_decoders import DELIVERIES
+from tests.pipeline.sources import test_slates as slate_rows
 from tests.support.fake_registry import FakeRegistry, fake_registry
 
 for package in ("authlib", "fastavro"):
@@ -95,6 +97,26 @@ def test_the_inputs_read_what_is_sent(
     registered = [name for name, kind in zip(TOPICS, (interactions, labels), strict=True) if kind != "json"]
     assert all(server.latest(f"{name}-value") for name in registered)
     assert not any(server.latest(f"{name}-value") for name in {*TOPICS} - {*registered})
+
+
+@pytest.mark.parametrize("format_", ["avro", "json-schema"])
+def test_the_slates_of_a_table_are_sent_with_a_schema(
+    server: FakeRegistry, tmp_path: Path, format_: str
+) -> None:
+    interactions = slate_rows.DEFINITION["interactions"] | {"format": format_}
+    stream = Stream.model_validate(slate_rows.DEFINITION | {"interactions": interactions})
+    given = [slate_rows.row("a", 1_000, 7), slate_rows.row("a", 1_000, 8, price=None, vector=None)]
+    events = slate_rows.read(tmp_path, given, stream)
+    registry = SchemaRegistry(server.settings())
+    writer, plain = RegistryWriter(stream, TOPICS, registry), StreamWriter(stream.in_json)
+    first = events.frame.select(writer.columns).row(0)
+    found = InputDecoders.of(stream, registry).interactions.decode(writer.interaction(first))
+    expected = InputDecoders.of(stream.in_json).interactions.decode(plain.interaction(first))
+    assert isinstance(found, Slate)
+    assert isinstance(expected, Slate)
+    assert [each.ids for each in found.items] == [("ua", 7), ("ua", 8)]
+    for one, other in zip(found.items, expected.items, strict=True):
+        assert all(getattr(one, name) == getattr(other, name) for name in one.__struct_fields__)
 
 
 def test_kuairec_s_rows_are_sent_too(server: FakeRegistry) -> None:

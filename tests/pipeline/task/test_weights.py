@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.rival import RivalSettings
+from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.outcome_decoder import OutcomeDecoder
@@ -41,7 +43,14 @@ from tests.support.recording import Recording, record
 from tests.support.streams import policies, streams, tight
 
 TYPES = OutputTypes.of(WEIGHTED)
-CHALLENGER = {"wider": small_learner(budget=6, loss="squared")}
+CHALLENGERS: dict[str, ChallengerSettings] = {
+    "mistakes": RivalSettings.of("rbp", {"budget": 4}),
+    "newton": RivalSettings.of("fouriernewton", {}),
+    "sketched": RivalSettings.of(
+        "skegd", {"budget": 6, "rank": 2, "landmarks": 3, "cycle": 3, "sketch_size": 4}
+    ),
+    "wider": small_learner(budget=6, loss="squared"),
+}
 
 
 def outcomes_of(written: Written) -> list[Outcome]:
@@ -75,18 +84,19 @@ def test_outcomes_have_the_weight_of_their_label_and_1_where_none_came() -> None
 
 
 def test_learners_follow_weights_and_running_statistics_do_not() -> None:
-    weighted, _ = run(long_stream(), model=new_model(weighted=True, challengers=CHALLENGER))
-    ignored, _ = run(long_stream(), model=new_model(challengers=CHALLENGER))
+    weighted, _ = run(long_stream(), model=new_model(weighted=True, challengers=CHALLENGERS))
+    ignored, _ = run(long_stream(), model=new_model(challengers=CHALLENGERS))
     assert weighted.counters == ignored.counters
     of_weighted, of_ignored = weighted.model, ignored.model
     for ids in ((1, 3), (4, 6), (99, 99)):
         found, expected = (each.statistics.features(ids, 3_000) for each in (of_weighted, of_ignored))
         assert found == expected
-    for one, other in (
-        (of_weighted.learner, of_ignored.learner),
-        (of_weighted.challengers["wider"].learner, of_ignored.challengers["wider"].learner),
-    ):
-        assert np.asarray(one.state()["weights"]).tobytes() != np.asarray(other.state()["weights"]).tobytes()
+    learners = (
+        [each.learner, *(c.learner for c in each.challengers.values())] for each in (of_weighted, of_ignored)
+    )
+    for one, other in zip(*learners, strict=True):
+        states = [{n: np.asarray(v).tobytes() for n, v in each.state().items()} for each in (one, other)]
+        assert states[0] != states[1]
 
 
 def test_a_label_of_weight_0_is_an_outcome_that_teaches_the_learner_nothing() -> None:
@@ -105,8 +115,10 @@ def test_deaths_do_not_show(
     given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, policy: LabelPolicy | None
 ) -> None:
     weighted = with_weights(given_inputs)
-    whole, expected = run(weighted, join, new_model(weighted=True), policy)
-    task, log = run_with_deaths(weighted, drawn, join, policy=policy, stream=WEIGHTED)
+    whole, expected = run(weighted, join, new_model(weighted=True, challengers=CHALLENGERS), policy)
+    task, log = run_with_deaths(
+        weighted, drawn, join, policy=policy, challengers=CHALLENGERS, stream=WEIGHTED
+    )
     assert log.written == expected
     assert pack(task.model) == pack(whole.model)
     assert task.counters == whole.counters
@@ -122,7 +134,7 @@ def test_nor_do_they_in_a_long_stream_whose_feature_map_changes(drawn: list[Work
 
 
 def test_outcomes_are_learned_together_as_one_by_one() -> None:
-    challengers = CHALLENGER
+    challengers = CHALLENGERS
     task, written = run(long_stream(), model=new_model(weighted=True, challengers=challengers))
     single, together, raw = (new_model(weighted=True, challengers=challengers) for _ in range(3))
     for outcome in outcomes_of(written):

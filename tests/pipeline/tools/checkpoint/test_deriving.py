@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -13,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
-from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
@@ -39,8 +36,6 @@ from pipeline.task.state import Libraries, LibraryEpoch, SettingsEpoch, State, T
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
-from pipeline.tools.checkpoint.group import Group
-from pipeline.tools.checkpoint.recovering import derive
 from tests.support.builders import (
     CHALLENGERS,
     WEIGHTED,
@@ -53,14 +48,16 @@ from tests.support.consumer import REST, Step, steps
 from tests.support.entries import entries
 from tests.support.examples import examples
 from tests.support.recording import Recording, changed, eventful, eventful_run, record
-from tests.support.slates import SLATES
+from tests.support.slates import SLATES, label, slate, slates
+from tests.support.slates import inputs as inputs_of_slates
 from tests.support.streams import policies, streams
 
 
 def logs_of(run: Recording) -> PartitionLogs:
-    outcomes = OutputTypes.of(run.stream).outcomes
+    types = OutputTypes.of(run.stream)
+    outcomes = types.outcomes
     return PartitionLogs(
-        [(each.offset, msgspec.json.decode(each.value or b"", type=Prediction)) for each in run.predictions],
+        [(each.offset, one) for each in run.predictions for one in types.predictions_of(each.value or b"")],
         [(each.offset, outcomes.decode(each.value or b"")) for each in run.outcomes],
         [message.dead_letter for message in run.dead_letters],
         run.interactions,
@@ -285,7 +282,57 @@ def test_a_changed_score_is_found() -> None:
         derived(run)
 
 
-def test_the_state_of_slates_is_not_derived() -> None:
-    group = cast(Group, SimpleNamespace(config=Config(stream=SLATES)))
-    with pytest.raises(StateError, match=r"cannot be derived where interactions are slates"):
-        derive(group, 0, (0, 0), None, lambda _: None)
+@examples(100)
+@given(
+    given_inputs=slates(),
+    drawn=st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=12),
+    challengers=st.sampled_from([{}, CHALLENGERS]),
+)
+def test_the_state_of_any_run_of_slates_is_derived_and_audits_clean(
+    given_inputs: Inputs,
+    drawn: list[tuple[Step, bool]],
+    challengers: Mapping[str, ChallengerSettings],
+) -> None:
+    run = record(given_inputs, drawn, join_settings(), challengers=challengers, stream=SLATES)
+    state = derived(run)
+    assert comparable(state) == comparable(run.state)
+    run.state, run.snapshot = state, None
+    assert run.findings() == []
+
+
+def run_of_slates() -> Recording:
+    """Slates of three videos: the second's label comes soon, the third's before the slate or not at all."""
+    shown = [slate(number, 20 * number, [number % 5, 10, 20 + number % 3]) for number in range(40)]
+    shown.insert(4, slate(3, 70, [3, 11]))  # a duplicate
+    said = [label(number, 20 * number + 8, 10) for number in range(40)]
+    said += [label(50, 790, 3), label(38, 790, 77)]  # of a slate that has not come, and of a video not shown
+    return record(inputs_of_slates(shown, said), [(REST, False)], join_settings(), stream=SLATES)
+
+
+def test_labels_of_items_wait_in_the_derived_state() -> None:
+    run = run_of_slates()
+    state = derived(run)
+    assert [saved.offset for saved in run.state.waiting] == [saved.offset for saved in state.waiting]
+    assert len(state.waiting) == 2
+    assert state.counters["items"] == run.state.counters["items"] == 120
+    assert 0 < state.pending < 120
+    assert comparable(state) == comparable(run.state)
+
+
+def test_a_slate_that_is_missing_is_named() -> None:
+    run = run_of_slates()
+    del run.predictions[5]
+    with pytest.raises(StateError, match="prediction 5 of partition 0 is missing"):
+        derived(run)
+    run = run_of_slates()
+    interactions, labels = run.state.interactions.offset, run.state.labels.offset
+    with pytest.raises(StateError, match="the group's offsets were set back"):
+        derived(run, offsets=(interactions - 20, labels))
+
+
+def test_an_item_s_label_that_is_not_accounted_for_is_named() -> None:
+    run = run_of_slates()
+    labelled = [n for n, each in enumerate(run.outcomes) if b'"labelled"' in (each.value or b"")]
+    del run.outcomes[labelled[-1] :]
+    with pytest.raises(StateError, match=r"watch-labels, partition 0, offset \d+: .* still waits for it"):
+        derived(run)

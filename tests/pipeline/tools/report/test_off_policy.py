@@ -25,6 +25,7 @@ from pipeline.tools.report.off_policy import (
 from pipeline.tools.report.partition_run import OutcomeTable, outcome_decoder
 from tests.pipeline.task.test_carried import carrying
 from tests.support.examples import examples
+from tests.support.slates import SLATES
 
 CONTEXTS, ACTIONS, EVENTS, STREAMS = 40, 5, 500, 200
 TINY = 1e-4
@@ -229,3 +230,15 @@ def test_without_propensities_nothing_is_kept() -> None:
     table = OutcomeTable(KUAIREC, target_of(KUAIREC.target))
     table.add([])
     assert table.logged == []
+
+
+def test_of_slates_only_items_that_were_drawn_are_kept() -> None:
+    definition = SLATES.model_dump()
+    definition["interactions"] |= {name: f"/{name}" for name in CARRIED}
+    stream = Stream.model_validate(definition)
+    assert reported(stream)[1] == 0.25
+    table = OutcomeTable(stream, target_of(stream.target))
+    table.add([])
+    with pytest.raises(ValueError, match="not enough values"):  # nothing is logged of an item without one
+        reported(stream, **dict.fromkeys(CARRIED))
+    assert [len(each) for each in table.logged] == [0]
