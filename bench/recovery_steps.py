@@ -94,7 +94,7 @@ class Restores:
             self.factory.settings(1),
             self.config,
             labels=LABEL_DECODER,
-            add_pending=RecordEncoder().restore,
+            texts=RecordEncoder(),
         )
         if not isinstance(task, Task):
             raise SystemExit("nothing was restored")
@@ -120,7 +120,7 @@ class Restores:
             model, state = read_snapshot(log, state, self.factory.new_model)
             end_step("read the snapshot")
             task = Task.restore(state, model, self.config.join)
-            restoration = TaskRestorer(task, state, RecordEncoder().restore)
+            restoration = TaskRestorer(task, state, RecordEncoder())
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
             lowest = min(state.outcomes_from, model.folded)
             for outcomes in log.outcomes(begin, first=lowest, stop=state.outcomes):

@@ -469,21 +469,9 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
-    def _check_corrections(self) -> Self:
-        if self.join.corrections != "off" and self.labels.policy != "all":
-            raise ValueError('join.corrections need labels.policy = "all": they may be of any label')
-        if self.join.corrections != "off" and self.stream.tables:
-            raise ValueError("join.corrections and stream.tables do not go together yet: take one of them")
-        return self
-
-    @model_validator(mode="after")
     def _check_slates(self) -> Self:
         if not self.stream.has_slates:
             return self
-        if self.join.corrections != "off":
-            raise ValueError(
-                "join.corrections and stream.interactions.items do not go together yet: take one"
-            )
         if self.sharing.align is not None:
             raise ValueError("sharing.align and stream.interactions.items do not go together yet: take one")
         if self.labels.policy != "all":
@@ -507,21 +495,6 @@ class Config(Section):
                 f"stream.interactions.max_items is {most}: with {features} features the prediction of so "
                 f"many items may be larger than brokers accept, set it to at most {fits}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_carried(self) -> Self:
-        carried = [*self.stream.interactions.carried]
-        if carried and self.join.corrections != "off":
-            raise ValueError(
-                f"join.corrections and interactions.{carried[0]} do not go together yet: take one of them"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_weights(self) -> Self:
-        if self.stream.labels.weighted and self.join.corrections != "off":
-            raise ValueError("join.corrections and labels' weights do not go together yet: take one of them")
         return self
 
     @model_validator(mode="after")

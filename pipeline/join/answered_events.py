@@ -25,13 +25,19 @@ class AnsweredEvents(PredictionRows):
     - ``predictions`` and ``timestamps``, the number and the time of the prediction;
     - ``id_digests``, digests of the ids of the event and of all entities, shape (n, 2);
     - ``values``, the value of the newest label, NaN where none came;
+    - ``weights``, the weight of that label;
     - ``learned``, the value that was learned last, NaN where nothing was.
     """
 
     def __init__(self) -> None:
         super().__init__(
             ["predictions", "timestamps"],
-            {"id_digests": (np.uint64, (2,)), "values": np.float64, "learned": np.float64},
+            {
+                "id_digests": (np.uint64, (2,)),
+                "values": np.float64,
+                "weights": np.float64,
+                "learned": np.float64,
+            },
         )
 
     def add(
@@ -62,6 +68,7 @@ class AnsweredEvents(PredictionRows):
             timestamps=np.array([each.timestamp for each in outcomes], dtype=np.int64),
             id_digests=id_digests,
             values=values,
+            weights=np.array([each.weight for each in outcomes]),
             learned=np.where(taught, np.nan_to_num(values), np.nan),
         )
         self.store(begin + np.arange(len(outcomes)), ModelColumns.of([*map(Pending.of_outcome, outcomes)]))
@@ -69,6 +76,11 @@ class AnsweredEvents(PredictionRows):
     def since(self, sequence: int) -> Integers:
         """Return the rows of outcomes from a sequence on."""
         return self.live(self.from_number(2 * sequence))
+
+    def sequences(self, sequence: int = 0) -> Integers:
+        """Return the sequences of outcomes from one on, ascending."""
+        sequences: Integers = self.numbers[self.since(sequence)] // 2
+        return sequences
 
     def note_learned(self, first: int, learned: Floats) -> None:
         """Note what outcomes have taught, shape (n,), of which the first has this sequence."""

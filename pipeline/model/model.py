@@ -340,7 +340,9 @@ class Model:
 
     def _replace(self, outcome: Outcome, features: list[float]) -> None:
         assert outcome.former is not None
-        self.replace_example(outcome, features, outcome.former, outcome.watch_ratio or 0.0)
+        before = 1.0 if outcome.former_weight is None else outcome.former_weight
+        value, weight = outcome.watch_ratio or 0.0, outcome.weight
+        self.replace_example(outcome, features, outcome.former, value, former_weight=before, weight=weight)
 
     def replace_example(
         self,
@@ -436,13 +438,13 @@ def _learning_steps(outcomes: DecodedOutcomes) -> tuple[NDArray[np.int64], Forme
     learned = np.flatnonzero(outcomes.learned)
     n = len(learned)
     order = np.arange(n, 2 * n)
-    replaced = {
-        row: each.former for row, each in outcomes.records.items() if each.replaces and outcomes.learned[row]
-    }
+    replaced = {row: each for row, each in outcomes.records.items() if each.replaces}
     if not replaced:
         return order, None
-    rows = [*replaced]
-    places, values = np.searchsorted(learned, rows), np.zeros(n)
+    places, values, weights = np.searchsorted(learned, [*replaced]), np.zeros(n), np.ones(n)
     order[places] += n
-    values[places] = [replaced[row] for row in rows]
-    return order, FormerLabels(values, None)
+    values[places] = [each.former for each in replaced.values()]
+    weights[places] = [
+        1.0 if each.former_weight is None else each.former_weight for each in replaced.values()
+    ]
+    return order, FormerLabels(values, weights)

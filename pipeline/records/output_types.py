@@ -13,7 +13,7 @@ from pipeline.config.feature_layout import FeatureLayout, TableLayout
 from pipeline.config.stream import KUAIREC, MAX_ITEMS, Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Count, Id, LabelValue, LabelWeight, WatchRatio
+from pipeline.records.fields import Count, Id, LabelValue, LabelWeight, WatchRatio, WrittenRatio
 from pipeline.records.outcome_encoder import LabelFields
 from pipeline.records.outputs import (
     EntityCounts,
@@ -177,6 +177,9 @@ def _compile(stream: Stream) -> OutputTypes:
     value: Any = LabelValue if regression or stream.labels.signals else WatchRatio
     of_example[("watch_ratio",)] = {"watch_ratio": value} | weight
     of_label = {("watch_ratio",): {"watch_ratio": float | None} | weight}
+    if weight:
+        former: Any = {"former": (WrittenRatio | None, None), "former_weight": (LabelWeight | None, None)}
+        of_label[("former",)] = former
     tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
     carried = [*stream.interactions.carried]
     behind = tables | dict.fromkeys(carried, float | None)

@@ -291,6 +291,11 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return 1.0
 
     @property
+    def former_weight(self) -> float | None:
+        """The weight of the label that was learned before; None for 1."""
+        return None
+
+    @property
     def ids(self) -> tuple[Id, ...]:
         """The ids of the stream's entities."""
         return self.user_id, self.video_id
@@ -317,7 +322,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def replaces(self) -> bool:
         """Whether its label is learned in place of a former one."""
-        return self.status == "replaced" and self.former is not None
+        return self.status == "replaced" and self.former is not None and self.label is not None
 
     def decoded_features(self) -> list[float]:
         """Return the features."""

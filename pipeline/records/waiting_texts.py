@@ -95,6 +95,12 @@ class WaitingTexts:
         self._drop(rows)
         return Texts(texts.text, texts.begins, prefix_ends)
 
+    def keep(self, numbers: Integers) -> None:
+        """Keep no texts but those of these numbers, which are here, shape (n,)."""
+        gone = self._behind[:] != 0
+        gone[self._rows(numbers)] = False
+        self._drop(np.flatnonzero(gone))
+
     def _rows(self, numbers: Integers) -> Integers:
         """Return the rows of texts that are kept."""
         rows: Integers = self._numbers.search(numbers)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from operator import attrgetter
+from typing import Protocol
 
 import numpy as np
 
@@ -16,13 +17,23 @@ from pipeline.log.outputs import OutcomeChunk, PredictionChunk
 from pipeline.log.partition_log import PartitionLog
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.outcome_decoder import DecodedOutcomes
-from pipeline.records.outputs import Prediction
+from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.sequence_set import SequenceSet
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
 
 INDEX_INTERVAL = 1_000
 """Records between two entries of an offset index."""
+
+
+class WrittenTexts(Protocol):
+    """Keeps the texts of records that outcomes will need."""
+
+    def restore(self, predictions: Sequence[Prediction]) -> None:
+        """Keep those of predictions that wait for their label in memory, in the order of their sequences."""
+
+    def restore_answered(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep those of outcomes whose labels may be corrected, in the order of their sequences."""
 
 
 class TaskRestorer:
@@ -34,9 +45,8 @@ class TaskRestorer:
         The task of the state record: see `Task.restore`.
     state
         The last committed state record, see `pipeline.recovery.state_reader.read_snapshot`.
-    add_pending
-        Is given the predictions that wait for their label in memory, in the order of their sequences: an
-        encoder needs their text for their outcomes.
+    texts
+        Keeps texts of records that are read.
     most_items
         Items of a slate, at most, where interactions are slates.
 
@@ -50,12 +60,12 @@ class TaskRestorer:
         self,
         task: Task,
         state: State,
-        add_pending: Callable[[Sequence[Prediction]], None],
+        texts: WrittenTexts,
         most_items: int = MAX_ITEMS,
     ) -> None:
         self.task = task
         self.state = state
-        self._add_pending = add_pending
+        self._texts = texts
         self._next_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed = SequenceSet()
@@ -125,9 +135,11 @@ class TaskRestorer:
         """Remember the events that are to be known as closed."""
         join, features = self.task.join, self.task.model.features
         if join.answered is not None or features.item_entities:
-            join.remember_outcomes(
-                [outcomes.record(row) for row in range(len(outcomes))], self.state.stream_time
-            )
+            records = [outcomes.record(row) for row in range(len(outcomes))]
+            join.remember_outcomes(records, self.state.stream_time)
+            if join.answered is not None and records:
+                remembered = {*join.answered.sequences(records[0].sequence).tolist()}
+                self._texts.restore_answered([each for each in records if each.sequence in remembered])
             return
         until = join.remembered_until(outcomes.timestamps, outcomes.label_timestamps)
         rows = np.flatnonzero(until >= self.state.stream_time)
@@ -153,7 +165,7 @@ class TaskRestorer:
         if self.spill_below:
             waiting = self._spill(waiting, list(compress(chunk.texts[rows:], waits)))
         self.task.join.open_all([*map(Pending.of, waiting)])
-        self._add_pending(waiting)
+        self._texts.restore(waiting)
         _index_offsets(self.task.prediction_offsets, sequences[0], offsets)
 
     def _spill(self, waiting: list[Prediction], texts: list[bytes]) -> list[Prediction]:

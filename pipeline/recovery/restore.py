@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 
 from pipeline.config.settings import Config
 from pipeline.config.topics import topics_of
@@ -19,7 +19,6 @@ from pipeline.model.settings_text import kind_from, target_from
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.inputs import Label
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Prediction
 from pipeline.records.schemas import SchemaSource
 from pipeline.recovery.libraries import (
     libraries_here,
@@ -27,7 +26,7 @@ from pipeline.recovery.libraries import (
     note_older_snapshot,
     warn_of_other_libraries,
 )
-from pipeline.recovery.restoration import TaskRestorer
+from pipeline.recovery.restoration import TaskRestorer, WrittenTexts
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import read_snapshot, read_state
@@ -47,7 +46,7 @@ def recover(
     *,
     labels: InputDecoder[Label],
     schemas: SchemaSource | None = None,
-    add_pending: Callable[[Sequence[Prediction]], None],
+    texts: WrittenTexts,
     spilled: SpilledPredictions | None = None,
 ) -> Generator[Task | int]:
     """Build the task of a partition. Yields how many records are left to read, and the task at last.
@@ -68,11 +67,10 @@ def recover(
         Decodes the labels that wait for their interaction.
     schemas
         Knows the schemas of outputs that are not plain JSON: see `pipeline.kafka.output_values.OutputValues`.
-    add_pending
-        Is given the predictions that wait for their label in memory: see
-        `pipeline.recovery.restoration.TaskRestorer`.
+    texts
+        Keeps texts of records that are read: see `pipeline.recovery.restoration.TaskRestorer`.
     spilled
-        Takes those that have no room in memory; None to hold all in memory.
+        Takes predictions that have no room in memory; None to hold all in memory.
 
     Yields
     ------
@@ -126,7 +124,7 @@ def recover(
             labels=labels,
             tables=tables,
         )
-        restoration = TaskRestorer(task, state, add_pending, config.stream.interactions.max_items)
+        restoration = TaskRestorer(task, state, texts, config.stream.interactions.max_items)
         yield restoration.left
         yield from restoration.read(log)
         yield restoration.finish()

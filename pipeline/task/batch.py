@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forks import probability
 from pipeline.join.prediction_rows import UNDECIDED, ModelColumns
 from pipeline.join.records import ChallengerScores
 from pipeline.join.tables import Join
@@ -20,7 +19,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Prediction, Share
 from pipeline.records.slates import STRIDE
-from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.columns import CorrectedOutcome, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.plan_run import PlanRun
 from pipeline.task.sharing import Outbox
@@ -46,6 +45,8 @@ class Batch:
     requests: LabelRequestColumns = NO_REQUESTS
     spilled: Sequence[Prediction] = ()
     """Records of predictions that were spilled and now have an outcome."""
+    corrections: bool = False
+    """Whether labels of these outcomes may be corrected."""
 
     @property
     def empty(self) -> bool:
@@ -108,6 +109,7 @@ def run_plan(
         () if outbox is None else outbox.drain(),
         _label_requests(first_request, predictions),
         plan.prior.spilled,
+        join.answered is not None,
     )
 
 
@@ -171,7 +173,15 @@ def _outcome_columns(run: PlanRun, model: Model) -> OutcomeColumns:
         correct,
         losses,
         plan.received,
-        {number: _corrected(run, number, model) for number in plan.corrections},
+        {
+            number: CorrectedOutcome(
+                each.outcome,
+                run.formers[number],
+                each.weight,
+                "replaced" if run.replaces else "corrected",
+            )
+            for number, each in plan.corrections.items()
+        },
         _select_optional([*scores_by_name, *run.challengers], rows),
         _select_optional(asked_column, rows),
         plan.weights,
@@ -186,35 +196,6 @@ def _sequences(plan: Plan, model: Model) -> tuple[array[int], NDArray[np.int64]]
         return plan.closed, np.empty(0, dtype=np.int64)
     sequences, positions = np.divmod(np.frombuffer(plan.closed, dtype=np.int64), STRIDE)
     return array("q", sequences.tobytes()), positions
-
-
-def _corrected(run: PlanRun, number: int, model: Model) -> CorrectedPrediction:
-    """Return the prediction of a correction, as it was written."""
-    plan, row = run.plan, int(run.examples.rows[number])
-    prior, own = plan.prior, row - run.known
-    score, features = float(run.scores[row]), run.features[row].tolist()
-    if own < 0:
-        number_, version, asked = prior.numbers[row], prior.versions[row], prior.asked[row]
-        scores = prior.challengers[row]
-        challengers = None if scores is None else scores.by_name()
-    else:
-        number_, version, challengers = plan.number(own), plan.versions[own], run.challengers[own]
-        asked = None if run.asked is None else run.asked[own]
-    return CorrectedPrediction(
-        prior.event_ids[row] if own < 0 else plan.event_ids[own],
-        tuple(column[row] for column in run.interactions.ids),
-        run.interactions.timestamps[row],
-        score,
-        probability(score) if model.learner.settings.loss == "logistic" else None,
-        model.target.prediction(score),
-        features,
-        version,
-        number_,
-        challengers,
-        asked,
-        run.formers[number],
-        "replaced" if run.replaces else "corrected",
-    )
 
 
 def _store_outputs(run: PlanRun, join: Join) -> None:

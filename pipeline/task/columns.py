@@ -116,22 +116,15 @@ class PredictionColumns:
         )
 
 
-class CorrectedPrediction(NamedTuple):
-    """A prediction that is corrected: its fields as they were written, and what its outcome adds."""
+class CorrectedOutcome(NamedTuple):
+    """What an outcome adds that corrects another."""
 
-    event_id: Id
-    ids: tuple[Id, ...]
-    timestamp: int
-    score: float
-    probability: float | None
-    predicted: bool | float
-    features: list[float]
-    model_version: int
-    sequence: int
-    challengers: dict[str, float] | None
-    asked: bool | None
+    outcome: int
+    """The sequence of the other one."""
     former: float | None
     """The value that was learned before; None if nothing was."""
+    former_weight: float
+    """The weight of that label."""
     status: Status
 
 
@@ -158,8 +151,8 @@ class OutcomeColumns:
     losses: list[float | None] = field(default_factory=list)
     shared: dict[int, list[Share]] = field(default_factory=dict)
     """By row, the shares of other partitions that are learned right before the outcome."""
-    corrected: dict[int, CorrectedPrediction] = field(default_factory=dict)
-    """By row, the predictions whose label is corrected."""
+    corrected: dict[int, CorrectedOutcome] = field(default_factory=dict)
+    """By row, the outcomes that are corrected."""
     challengers: Challengers = ()
     """Those of the predictions."""
     asked: Sequence[bool | None] = ()

@@ -44,10 +44,12 @@ class TrainingExamples(NamedTuple):
 class Correction(NamedTuple):
     """What an outcome corrects, which is a later label of a prediction that has an outcome already."""
 
-    former: float | None
-    """The value that was learned before; None if nothing was, or if `outcome` says it."""
     outcome: int
-    """The outcome of the same batch that taught the former value; -1 without one."""
+    """The sequence of the outcome before."""
+    former: float | None
+    """The value that it taught, if it is of an earlier batch; None for nothing."""
+    weight: float
+    """The weight of its label."""
 
 
 @dataclass

@@ -130,10 +130,10 @@ class PlanRun:
 
     def _former(self, outcome: int) -> float | None:
         """Return what the prediction of a corrected outcome had taught before; None for nothing."""
-        former, before = self.plan.corrections[outcome]
-        if before < 0:
-            return former
-        number = before - self.plan.folded
+        correction = self.plan.corrections[outcome]
+        number = correction.outcome - self.plan.folded
+        if number < 0:
+            return correction.former
         return float(self.examples.values[number]) if self.learned[number] else None
 
     def _run(self, outcomes: slice, predictions: slice) -> None:
@@ -182,13 +182,14 @@ class PlanRun:
         """Return the labels that outcomes of a segment replace, by its n interactions, and which outcomes."""
         if not self.replaces:
             return None, []
-        formers, replacing = np.zeros(n), list[int]()
+        formers, weights, replacing = np.zeros(n), np.ones(n), list[int]()
         for number in sorted(self.plan.corrections):
             if not outcomes.start <= number < outcomes.stop or (former := self._former(number)) is None:
                 continue
             replacing.append(number - outcomes.start)
             formers[rows[replacing[-1]]] = former
-        return FormerLabels(formers, None) if replacing else None, replacing
+            weights[rows[replacing[-1]]] = self.plan.corrections[number].weight
+        return FormerLabels(formers, weights) if replacing else None, replacing
 
     # Label policies.
 

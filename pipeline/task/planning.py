@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from math import isnan
 from typing import Any, Final, NamedTuple
 
@@ -206,7 +207,7 @@ class _Consequences:
             plan.numbers = array("q", own[opened].tobytes())
         corrected = np.flatnonzero(log.kinds[closing] == Action.CORRECTED)
         if len(corrected):
-            plan.corrections = self._corrections(corrected, targets)
+            plan.corrections = self._corrections(corrected, targets, weights)
         return plan, opened, own
 
     def _own_numbers(self, opened: Integers) -> Integers:
@@ -233,8 +234,10 @@ class _Consequences:
         numbers[closed] = answered.integers("predictions")[self.slice.closed_rows_of(targets[closed])]
         return numbers
 
-    def _corrections(self, corrected: Integers, targets: Integers) -> dict[int, Correction]:
-        """Return what is corrected by which outcomes, given their places and the predictions of all."""
+    def _corrections(
+        self, corrected: Integers, targets: Integers, weights: Sequence[float]
+    ) -> dict[int, Correction]:
+        """Return what is corrected, given the places of corrections, and predictions and weights of all."""
         answered, progress = self.slice.join.answered, self.progress
         assert answered is not None
         corrections, last = dict[int, Correction](), dict[int, int]()
@@ -244,14 +247,14 @@ class _Consequences:
             events.tolist(), targets[events].tolist(), by_label.tolist(), strict=True
         ):
             if corrects and target in last:
-                corrections[place] = Correction(None, progress.folded + last[target])
+                weight = weights[last[target]] if weights else 1.0
+                corrections[place] = Correction(progress.folded + last[target], None, weight)
             elif corrects:
                 [row] = self.slice.closed_rows_of(np.array([target])).tolist()
                 outcome, former = int(answered.numbers[row]) // 2, float(answered["learned"][row])
-                if outcome >= progress.outcome:
-                    corrections[place] = Correction(None, outcome)
-                else:
-                    corrections[place] = Correction(None if isnan(former) else former, NONE)
+                unknown = isnan(former) or outcome >= progress.outcome
+                weight = float(answered["weights"][row])
+                corrections[place] = Correction(outcome, None if unknown else former, weight)
             last[target] = place
         return corrections
 

@@ -180,6 +180,9 @@ class TableChanges:
             "predictions": np.frombuffer(self._plan.closed, dtype=np.int64)[outcomes],
             "id_digests": self._id_digests(sources, targets),
             "values": ratios,
+            "weights": np.array(self._plan.weights)[outcomes]
+            if self._plan.weights
+            else np.ones(len(targets)),
             "learned": np.full(len(targets), np.nan),
         }
 

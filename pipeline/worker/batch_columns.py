@@ -1,4 +1,4 @@
-"""Encode the usual batches column by column: no slates, challengers, label policy or corrections.
+"""Encode the usual batches column by column: no slates, challengers or label policy.
 
 `pipeline.worker.encoder` encodes all batches record by record, and is the specification of what is done here.
 """
@@ -14,7 +14,6 @@ from pipeline.records import decimals
 from pipeline.records.column_encoder import Column, ColumnEncoder
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Share
 from pipeline.records.texts import NO_TEXTS, Integers, Texts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns, PredictionColumns
@@ -38,7 +37,6 @@ def is_usual(batch: Batch) -> bool:
         predictions.asked is None
         and not len(predictions.positions)
         and not len(outcomes.positions)
-        and not outcomes.corrected
         and all(_only_none(each) for each in (predictions.challengers, outcomes.challengers, outcomes.asked))
     )
 
@@ -60,7 +58,8 @@ class UsualBatchEncoder:
         self._predictions = ColumnEncoder(types.prediction)
         self._outcomes = ColumnEncoder(types.label_fields, behind_prefix=True)
         names = {field.name: field.encode_name for field in msgspec.structs.fields(types.label_fields)}
-        self._shared = encode(names["shared"])
+        self._shared, self._former = encode(names["shared"]), encode(names["former"])
+        self._former_weight = encode(names["former_weight"]) if "former_weight" in names else b""
 
     def predictions(self, columns: PredictionColumns) -> tuple[Texts, Integers]:
         """Encode predictions; return them, and where the prefix of each one's outcome ends."""
@@ -96,22 +95,31 @@ class UsualBatchEncoder:
             _statuses(columns),
             range(columns.first, columns.first + len(columns)),
         ]
-        rests = self._rests(columns.shared, len(columns))
+        rests = self._rests(columns)
         return self._outcomes.encode(len(columns), fields, prefixes, rests)[0]
 
-    def _rests(self, shared: dict[int, list[Share]], count: int) -> bytes | None:
+    def _rests(self, columns: OutcomeColumns) -> bytes | None:
         """Return what is behind the sequence of each outcome; None where it is the brace only."""
-        if not shared:
+        shared, corrected = columns.shared, columns.corrected
+        if not (shared or corrected):
             return None
-        rests = [b"}"] * count
+        rests = [b""] * len(columns)
         for row, shares in shared.items():
-            rests[row] = b"," + self._shared + b":" + encode(shares) + b"}"
-        return b"\n".join([*rests, b""])
+            rests[row] = b"," + self._shared + b":" + encode(shares)
+        for row, each in corrected.items():
+            if each.former is not None:
+                rests[row] += b"," + self._former + b":" + encode(each.former)
+            if each.former_weight != 1.0:
+                rests[row] += b"," + self._former_weight + b":" + encode(each.former_weight)
+        return b"}\n".join([*rests, b""])
 
 
 def _statuses(columns: OutcomeColumns) -> Column:
     """Return the status of each outcome."""
     moments = columns.label_timestamps
-    if None not in moments:
+    if None not in moments and not columns.corrected:
         return _LABELLED * len(moments)
-    return ["expired" if moment is None else "labelled" for moment in moments]
+    statuses = ["expired" if moment is None else "labelled" for moment in moments]
+    for row, corrected in columns.corrected.items():
+        statuses[row] = corrected.status
+    return statuses

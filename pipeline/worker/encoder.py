@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.join.tables import Join
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id, Status
@@ -21,14 +22,14 @@ from pipeline.records.names import (
     PARTITION_HEADER,
     TOPIC_HEADER,
 )
-from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, prefix_end
+from pipeline.records.outcome_encoder import encode_label_fields, prefix_end
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
-from pipeline.records.outputs import LabelRequest, Prediction
+from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.records.slates import Slates
 from pipeline.records.texts import Texts, id_name_lengths
-from pipeline.records.waiting_texts import WaitingTexts
+from pipeline.records.waiting_texts import COMPACT_AFTER, WaitingTexts
 from pipeline.task.batch import Batch
-from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
 from pipeline.worker.batch_columns import FEWEST, UsualBatchEncoder, is_usual
 
@@ -73,7 +74,8 @@ class RecordEncoder:
     """Encodes the batches of one partition, in their order.
 
     An outcome begins with the text of its prediction, most of which are digits of features. So the encoder
-    keeps that text for each prediction that waits for its label, as long as it is held in memory.
+    keeps that text for each prediction that waits for its label, as long as it is held in memory, and after
+    that the prefix of its outcome, as long as its label may be corrected.
 
     Parameters
     ----------
@@ -93,6 +95,8 @@ class RecordEncoder:
         self._types = types
         self._usual, self._skipped = _layout_of(types)
         self._waiting = WaitingTexts()
+        self._answered = WaitingTexts()
+        """The prefixes of outcomes whose labels may be corrected, by their sequences."""
 
     def __len__(self) -> int:
         """Return the number of predictions without an outcome, but for those spilled."""
@@ -118,15 +122,10 @@ class RecordEncoder:
     def _encode_columns(self, batch: Batch) -> EncodedBatch:
         """Encode a usual batch, with the bytes of `_encode_records`."""
         predictions, outcomes = batch.predictions, batch.outcomes
-        (texts, prefix_ends), numbers = self._usual.predictions(predictions), outcomes.prediction_numbers
-        before = numbers < predictions.first if len(predictions) else np.ones(len(numbers), dtype=np.bool_)
-        closed = numbers[~before] - predictions.first
-        own = Texts(texts.text, texts.begins[closed], prefix_ends[closed])
-        rows = np.empty(len(numbers), dtype=np.int64)
-        rows[np.append(np.flatnonzero(before), np.flatnonzero(~before))] = np.arange(len(numbers))
-        prefixes = Texts.packed([self._prior_prefixes(numbers[before], batch.spilled), own]).select(rows)
+        texts, prefix_ends = self._usual.predictions(predictions)
+        prefixes = self._prefixes(batch, texts, prefix_ends)
         values = self._usual.outcomes(outcomes, prefixes)
-        self._add_pending(predictions.numbers, texts, prefix_ends, closed)
+        self._keep_prefixes(batch, prefixes)
         return EncodedBatch(
             EncodedRecords(texts, predictions.keys, predictions.timestamps),
             EncodedRecords(values, outcomes.keys, outcomes.timestamps),
@@ -138,20 +137,9 @@ class RecordEncoder:
         predictions, outcomes = batch.predictions, batch.outcomes
         features = decimals.encode_rows(predictions.features) if len(predictions) else []
         texts = _encode_predictions(predictions, features, self._types.prediction)
-        own, numbers = predictions.numbers, outcomes.prediction_numbers
-        slates, corrected = len(predictions.positions) > 0, [*outcomes.corrected]
-        rows = np.searchsorted(own, numbers) if slates else numbers - predictions.first
-        before = numbers < own[0] if len(own) else np.ones(len(rows), dtype=np.bool_)
-        before[corrected] = False
-        prior = self._prior_texts(numbers[before], batch.spilled)
-        closed = ~before
-        closed[corrected] = False
-        self._add_pending(own, *_with_prefix_ends(texts), rows[closed])
-        again = [self._encode_again(each) for each in outcomes.corrected.values()]
-        rows += len(prior)
-        rows[before] = np.arange(len(prior))
-        rows[corrected] = len(prior) + len(texts) + np.arange(len(again))
-        values = _encode_outcomes(outcomes, [*prior, *texts, *again], rows.tolist(), self._types.label_fields)
+        prefixes = self._prefixes(batch, *_with_prefix_ends(texts))
+        values = _encode_outcomes(outcomes, prefixes, self._types)
+        self._keep_prefixes(batch, prefixes)
         return EncodedBatch(
             EncodedRecords(texts, predictions.keys, predictions.timestamps)
             if self._types.slates is None
@@ -160,25 +148,73 @@ class RecordEncoder:
             _encode_requests(batch.requests, predictions, self._types.label_request),
         )
 
-    def _encode_again(self, corrected: CorrectedPrediction) -> bytes:
-        """Return the text of a prediction that was written before."""
-        make: Any = self._types.prediction  # whose ids are the stream's
-        [features] = decimals.encode_rows(np.array([corrected.features]))
-        return encode(
-            make(
-                corrected.event_id,
-                *corrected.ids,
-                corrected.timestamp,
-                corrected.score,
-                corrected.probability,
-                corrected.predicted,
-                msgspec.Raw(features),
-                corrected.model_version,
-                corrected.sequence,
-                corrected.challengers,
-                corrected.asked,
+    def _prefixes(self, batch: Batch, texts: Texts, prefix_ends: NDArray[np.int64]) -> Texts:
+        """Return the prefixes of outcomes, and keep the texts of predictions that wait for their label.
+
+        Parameters
+        ----------
+        batch
+            The batch.
+        texts, prefix_ends
+            The texts of its predictions, and where the prefix of each one's outcome ends.
+        """
+        predictions, outcomes = batch.predictions, batch.outcomes
+        own, numbers, corrected = predictions.numbers, outcomes.prediction_numbers, outcomes.corrected
+        before = numbers < own[0] if len(own) else np.ones(len(numbers), dtype=np.bool_)
+        first = np.ones(len(numbers), dtype=np.bool_)  # which are no corrections
+        first[[*corrected]] = False
+        closed = np.searchsorted(own, numbers[~before & first])
+        earlier = [row for row, each in corrected.items() if each.outcome < outcomes.first]
+        answered = np.array([corrected[row].outcome for row in earlier], dtype=np.int64)
+        pieces = [
+            self._prior_prefixes(numbers[before & first], batch.spilled),
+            Texts(texts.text, texts.begins[closed], prefix_ends[closed]),
+            self._answered.take_prefixes(np.sort(answered)),
+        ]
+        rows = np.empty(len(numbers), dtype=np.int64)
+        rows[before & first] = np.arange(len(pieces[0]))
+        rows[~before & first] = len(pieces[0]) + np.arange(len(pieces[1]))
+        rows[earlier] = len(pieces[0]) + len(pieces[1]) + np.argsort(np.argsort(answered))
+        for row in sorted(corrected):
+            if (other := corrected[row].outcome - outcomes.first) >= 0:
+                rows[row] = rows[other]
+        waits = np.ones(len(own), dtype=np.bool_)
+        waits[closed] = False
+        kept = np.flatnonzero(waits)
+        prefixes = Texts.packed(pieces).select(rows)
+        del pieces  # a buffer to which something refers cannot grow
+        self._waiting.add(own[kept], texts.select(kept), prefix_ends[kept])
+        return prefixes
+
+    def _keep_prefixes(self, batch: Batch, prefixes: Texts) -> None:
+        """Keep the prefixes of outcomes whose labels may be corrected."""
+        if batch.corrections:
+            first, others = batch.outcomes.first, batch.outcomes.corrected.values()
+            newest = np.ones(len(prefixes), dtype=np.bool_)
+            newest[[each.outcome - first for each in others if each.outcome >= first]] = False
+            rows = np.flatnonzero(newest)
+            kept = prefixes.select(rows)
+            self._answered.add(first + rows, kept, kept.ends)
+
+    def restore_answered(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep the prefixes of outcomes that were written before, in the order of their sequences."""
+        make = self._types.prediction
+        names = [field.name for field in msgspec.structs.fields(make)]
+        texts, ends = _with_prefix_ends(
+            encode_all(
+                make(**{name: getattr(each, name) for name in names} | {"sequence": each.prediction_sequence})
+                for each in outcomes
             )
         )
+        prefixes = Texts(texts.text, texts.begins, ends)
+        self._answered.add(np.array([each.sequence for each in outcomes], dtype=np.int64), prefixes, ends)
+
+    def follow(self, join: Join) -> None:
+        """Let the join read ids of predictions here, and spill the oldest; forget what it has forgotten."""
+        join.pending.read_ids_from(self)
+        join.spill(self.take)
+        if join.answered is not None and len(self._answered) > 2 * len(join.answered) + COMPACT_AFTER:
+            self._answered.keep(join.answered.sequences())
 
     def ids(self, numbers: NDArray[np.int64]) -> list[list[Id]]:
         """Return the ids of waiting predictions, as `WrittenIds` of the join says."""
@@ -205,19 +241,6 @@ class RecordEncoder:
         texts = {each.number: text for each, text in zip(spilled, encode_all(spilled), strict=True)}
         kept = iter(self.take(np.array([each for each in numbers.tolist() if each not in texts], np.int64)))
         return [texts.get(number) or next(kept) for number in numbers.tolist()]
-
-    def _add_pending(
-        self,
-        numbers: NDArray[np.int64],
-        texts: Texts,
-        prefix_ends: NDArray[np.int64],
-        closed: NDArray[np.int64],
-    ) -> None:
-        """Keep the texts of new predictions but for those rows that are closed already."""
-        waits = np.ones(len(numbers), dtype=np.bool_)
-        waits[closed] = False
-        rows = np.flatnonzero(waits)
-        self._waiting.add(numbers[rows], texts.select(rows), prefix_ends[rows])
 
 
 def _with_prefix_ends(predictions: list[bytes]) -> tuple[Texts, NDArray[np.int64]]:
@@ -291,30 +314,13 @@ def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates
     )
 
 
-def _encode_outcomes(
-    columns: OutcomeColumns,
-    texts: list[bytes],
-    rows: list[int],
-    label_fields: type[LabelFields],
-) -> list[bytes]:
-    """Encode outcomes.
-
-    Parameters
-    ----------
-    columns
-        The outcomes.
-    texts
-        Texts of predictions, which begin with the prefixes of the outcomes.
-    rows
-        The text of each outcome.
-    label_fields
-        The type of what labels add to predictions.
-    """
+def _encode_outcomes(columns: OutcomeColumns, prefixes: Texts, types: OutputTypes) -> list[bytes]:
+    """Encode outcomes, given the prefix of each."""
     if not len(columns):
         return []
     rests = encode_label_fields(
         map(
-            label_fields,
+            types.label_fields,
             columns.prediction_sequences,
             columns.watch_ratios,
             *((columns.weights,) if columns.weights else ()),
@@ -327,10 +333,10 @@ def _encode_outcomes(
             map(columns.shared.get, range(len(columns))) if columns.shared else repeat(None),
             columns.challengers,
             columns.asked,
-            _formers(columns),
+            *_formers(columns, weighted=types.outcome.weighted),
         )
     )
-    return [texts[row][: prefix_end(texts[row])] + rest for row, rest in zip(rows, rests, strict=True)]
+    return [prefix + rest for prefix, rest in zip(prefixes, rests, strict=True)]
 
 
 def _statuses(columns: OutcomeColumns) -> list[Status]:
@@ -343,12 +349,17 @@ def _statuses(columns: OutcomeColumns) -> list[Status]:
     return statuses
 
 
-def _formers(columns: OutcomeColumns) -> Iterable[float | None]:
-    """Return the value that each correction found learned; None for other outcomes."""
-    corrected = columns.corrected
-    if not corrected:
-        return repeat(None)
-    return (corrected[row].former if row in corrected else None for row in range(len(columns)))
+def _formers(columns: OutcomeColumns, *, weighted: bool) -> list[Iterable[float | None]]:
+    """Return the value that each correction found learned, None for others, and perhaps its weight."""
+    values: Iterable[float | None] = repeat(None)
+    weights: Iterable[float | None] = repeat(None)
+    if columns.corrected:
+        found = [columns.corrected.get(row) for row in range(len(columns))]
+        values = [None if each is None else each.former for each in found]
+        weights = [
+            None if each is None or each.former_weight == 1.0 else each.former_weight for each in found
+        ]
+    return [values, weights] if weighted else [values]
 
 
 def _encode_requests(

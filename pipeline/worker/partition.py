@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from enum import Enum, auto
 from typing import Protocol, TypeAlias
 
@@ -14,7 +14,7 @@ from pipeline.config.settings import Config
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Prediction
+from pipeline.recovery.restoration import WrittenTexts
 from pipeline.task.batch import Batch
 from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
@@ -37,7 +37,7 @@ class Restore(Protocol):
         position: CommittedPosition,
         /,
         *,
-        add_pending: Callable[[Sequence[Prediction]], None],
+        texts: WrittenTexts,
         spilled: SpilledPredictions,
     ) -> Restoration:
         """Restore from a committed position; see `pipeline.recovery.restore.recover`."""
@@ -137,7 +137,7 @@ class Partition:
         self.position = position
         self.encoder = RecordEncoder(self._types)
         spilled = SpilledPredictions(self._spill_file, self._types.predictions, secrets.token_bytes(16))
-        self._restoration = self._restore(position, add_pending=self.encoder.restore, spilled=spilled)
+        self._restoration = self._restore(position, texts=self.encoder, spilled=spilled)
         self.state = PartitionState.RESTORING
 
     def restore(self) -> bool:
@@ -205,8 +205,7 @@ class Partition:
         self.throttle.note(len(commit.batch.dead_letters))
         if commit.snapshot:
             self._snapshot_time = time.monotonic()
-        commit.task.join.pending.read_ids_from(self.encoder)
-        commit.task.join.spill(self.encoder.take)
+        self.encoder.follow(commit.task.join)
 
     def end_commit(self, commit: PartitionCommit, position: CommittedPosition) -> None:
         """Note that a transaction with this part was committed.

@@ -86,7 +86,7 @@ class OutputLog:
             offset = task.outcome_offsets.floor(task.model.folded)
             task.snapshot_written(self._write(task.model, task.snapshot, offset))
         self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
-        task.join.spill(self.encoder.take)
+        self.encoder.follow(task.join)
         task.note_offsets(batch, first_prediction, first_outcome)
 
     def _write(
@@ -135,7 +135,7 @@ class OutputLog:
         )
         self.encoder = RecordEncoder(self.types)
         most_items = self.stream.interactions.max_items
-        restoration = TaskRestorer(task, state, self.encoder.restore, most_items)
+        restoration = TaskRestorer(task, state, self.encoder, most_items)
         for _ in restoration.read(log):
             pass
         return restoration.finish()

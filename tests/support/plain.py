@@ -43,6 +43,8 @@ class Waiting:
     label: Label | None = None
     """Its newest label."""
     learned: float | None = None
+    weight: float = 1.0
+    """The weight of its newest label."""
 
 
 class Plain:
@@ -252,7 +254,7 @@ class Plain:
     def _close(self, prediction: Waiting, label: Label | None, status: str) -> None:
         model, record = self.model, prediction.record
         known_at = self._deadline(prediction) if label is None else label.timestamp
-        corrects, former = status in {"corrected", "replaced"}, prediction.learned
+        corrects, former, before = status in {"corrected", "replaced"}, prediction.learned, prediction.weight
         prediction.until, prediction.outcome = known_at + self.join.window, model.folded
         prediction.label = label
         learned: Any = model.target.missing_label(self.join.on_missing)
@@ -277,13 +279,14 @@ class Plain:
             loss=loss,
             status=status,
             former=former if corrects else None,
+            former_weight=before if corrects and before != 1.0 else None,
         )
         if learned is not None and status == "replaced" and former is not None:
-            model.replace_example(record, record.features, former, value)
+            model.replace_example(record, record.features, former, value, former_weight=before, weight=weight)
         elif learned is not None:
             model.learn_example(record, record.features, value, weight)
         model.folded += 1
-        prediction.learned = None if learned is None else value
+        prediction.learned, prediction.weight = None if learned is None else value, weight
         self.closed.append(prediction)
         while len(self.closed) > self.join.max_closed:
             self.closed.remove(min(self.closed, key=lambda each: (each.until, each.outcome)))

@@ -48,6 +48,7 @@ tight = st.builds(
     join_settings,
     max_pending=st.sampled_from([1, 3, 500_000]),
     max_closed=st.sampled_from([1, 3, 1_000_000]),
+    corrections=st.sampled_from(["off", "off", "add", "replace"]),
 )
 """Settings of which some leave little room."""
 

@@ -40,6 +40,8 @@ class _Answered(NamedTuple):
 
     prediction: Prediction
     learned: float | None
+    weight: float
+    """The weight of its label."""
 
 
 class Derivation:
@@ -204,7 +206,7 @@ class Derivation:
         self.statuses[written.status] += 1
         self.unasked += written.asked is False and written.status == "labelled"
         prediction = self.pending.pop(written.prediction_number, None)
-        answered = self._correctable.pop(written.prediction_sequence, None) if written.corrects else None
+        answered = self._correctable.pop(written.prediction_number, None) if written.corrects else None
         if prediction is None and answered is not None:
             prediction = answered.prediction
         if prediction is not None:
@@ -225,7 +227,7 @@ class Derivation:
         if self._join.corrections == "off":
             return
         learned = None if written.label is None else written.watch_ratio or 0.0
-        self._correctable[prediction.sequence] = _Answered(prediction, learned)
+        self._correctable[prediction.number] = _Answered(prediction, learned, written.weight)
         if len(self._correctable) > self._join.max_closed:
             self._correctable.popitem(last=False)
 
@@ -258,6 +260,8 @@ class Derivation:
         fields: dict[str, Any] = {name: getattr(prediction, name) for name in names}
         if model.weighted:
             fields["weight"] = 1.0 if ratio is None else written.weight
+            if answered is not None and answered.weight != 1.0:
+                fields["former_weight"] = answered.weight
         make: Any = self._types.outcome  # whose label is that of the stream
         outcome: Outcome = make(
             **fields,

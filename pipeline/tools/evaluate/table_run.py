@@ -149,8 +149,7 @@ def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[T
             if batch.empty:
                 return
             yield TableBatch(encoder.encode(batch), batch.dead_letters, task.counters)
-            task.join.pending.read_ids_from(encoder)
-            task.join.spill(encoder.take)
+            encoder.follow(task.join)
 
 
 def _task(config: Config, factory: ModelFactory, spilled: SpilledPredictions) -> Task:

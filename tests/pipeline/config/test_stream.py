@@ -228,18 +228,6 @@ def test_only_outputs_with_weights_have_a_field_of_this_name() -> None:
         Stream.model_validate(definition)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"join": {"corrections": "add"}}, "join.corrections and labels' weights do not go together yet"),
-    ],
-)
-def test_what_does_not_go_with_weights_is_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=re.escape(message)):
-        Config.model_validate({"stream": with_labels(weight="/weight")} | settings)
-    Config.model_validate({"stream": with_labels()} | settings)
-
-
 def test_weights_are_settings_that_outputs_depend_on() -> None:
     texts = [
         features_text(Stream.model_validate(with_labels(**labels)))

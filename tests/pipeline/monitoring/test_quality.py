@@ -12,7 +12,7 @@ from pipeline.features.regression import RegressionTarget
 from pipeline.features.tables import Tables
 from pipeline.model.model import Model
 from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, WARM_UP, QualityWindow
-from pipeline.task.columns import CorrectedPrediction, OutcomeColumns
+from pipeline.task.columns import CorrectedOutcome, OutcomeColumns
 from tests.support.builders import CHALLENGERS, small_learner
 from tests.support.examples import examples
 
@@ -78,7 +78,7 @@ def test_the_window_is_the_last_labelled_events_however_batches_fall(
 
 def test_corrections_and_predictions_of_former_learners_do_not_count() -> None:
     window, one = QualityWindow(model()), model()
-    corrected: dict[int, CorrectedPrediction] = {1: None}  # type: ignore[dict-item]  # its place is read alone
+    corrected: dict[int, CorrectedOutcome] = {1: None}  # type: ignore[dict-item]  # its place is read alone
     window.add(outcomes([1.0, 1.0, 1.0, 1.0], [1.0] * 4, first=8, corrected=corrected), one, 9)
     assert window.figures.events == 2
     window.add(outcomes([1.0], [1.0], first=0), one, 9)

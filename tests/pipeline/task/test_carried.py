@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline.config.settings import Config
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import CARRIED, KUAIREC, Stream
 from pipeline.model.label_policy import LabelPolicy
@@ -187,12 +186,6 @@ def test_their_names_are_those_of_fields_then() -> None:
     assert Stream.model_validate(KUAIREC.model_dump() | renamed)
     with pytest.raises(ValidationError, match="propensity is the name of another field of outputs"):
         Stream.model_validate(carrying(("propensity",), "/x/").model_dump() | renamed)
-
-
-def test_corrections_are_refused() -> None:
-    settings = {"stream": STREAM.model_dump(), "join": {"corrections": "add"}}
-    with pytest.raises(ValidationError, match=r"join.corrections and interactions.propensity"):
-        Config.model_validate(settings)
 
 
 def test_they_may_stand_deeper_in_a_message_or_not_at_all() -> None:

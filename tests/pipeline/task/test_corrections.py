@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import Forks, ForksSettings
-from pipeline.config.settings import Config
 from pipeline.features.feature_set import KUAIREC_FEATURES
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.snapshot import pack, unpack
@@ -210,8 +209,3 @@ def test_a_replaced_label_has_to_be_one() -> None:
     learner = Forks(ForksSettings.practical(1))
     with pytest.raises(ValueError, match="former"):
         learner.replace_one([1.0], 0.5, 1.0)
-
-
-def test_corrections_need_all_labels() -> None:
-    with pytest.raises(ValueError, match=r"corrections need labels\.policy"):
-        Config.model_validate({"join": {"corrections": "add"}, "labels": {"policy": "random"}})

@@ -23,7 +23,6 @@ from pipeline.task.task import Task
 from tests.support.builders import ALL, CHALLENGERS, Inputs, Written, feed_all, join_settings
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples
-from tests.support.oracle import expected_run
 from tests.support.output_log import OutputLog
 from tests.support.slates import SLATES, TYPES, inputs, label, run, slate, slate_task, slates
 from tests.support.spilling import small_blocks
@@ -124,30 +123,6 @@ def test_a_slate_takes_as_much_room_as_it_has_items() -> None:
     ]
     state = task.state({})
     assert (state.pending, state.pending_from) == (4, 1)
-
-
-oracle_settings = st.builds(
-    join_settings,
-    max_pending=st.sampled_from([5, 9, 500_000]),
-    max_closed=st.sampled_from([1, 3, 1_000_000]),
-)
-
-
-@examples(150)
-@given(given_inputs=slates(), join=oracle_settings)
-def test_the_join_does_what_plain_lists_say(given_inputs: Inputs, join: JoinSettings) -> None:
-    task, written = run(given_inputs, join)
-    expected = expected_run(given_inputs, join, slates=True)
-    found = [each for value in written.predictions for each in TYPES.predictions_of(value)]
-    assert [(each.event_id, each.ids, each.timestamp) for each in found] == [
-        (each.record.event_id, each.record.ids, each.record.timestamp) for each in expected.predicted
-    ]
-    assert [(each.status, (each.event_id, each.ids[1])) for each in outcomes_of(written)] == expected.outcomes
-    assert [(each.fault, each.source.topic, each.source.offset) for each in written.dead_letters] == (
-        expected.dead_letters
-    )
-    assert +task.counters == +expected.counters
-    assert task.join.pending_count == sum(not each.closed for each in expected.predicted)
 
 
 @examples(60)

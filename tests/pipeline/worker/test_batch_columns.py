@@ -19,7 +19,7 @@ from pipeline.records import column_encoder, texts, waiting_texts
 from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.task.batch import Batch
-from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.worker.batch_columns import FEWEST, is_usual
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from tests.support.builders import WEIGHTED
@@ -220,11 +220,6 @@ def test_a_prediction_has_one_outcome(name: str) -> None:
             encode(Batch(outcomes=labelled(1, unknown)))
 
 
-CORRECTED = CorrectedPrediction(
-    "0", ("u", 7), 5, 0.5, 0.625, True, [0.25] * 10, 0, 0, None, None, 0.5, "corrected"
-)
-
-
 def test_many_usual_records_are_encoded_by_columns_and_all_else_record_by_record() -> None:
     half = FEWEST // 2
     usual = Batch(predicted(0, half), labelled(0, [*range(half)]))
@@ -241,7 +236,6 @@ def test_many_usual_records_are_encoded_by_columns_and_all_else_record_by_record
         "a policy of earlier predictions": Batch(
             predictions, replace(outcomes, asked=[None] * (half - 1) + [False])
         ),
-        "a correction": Batch(predictions, replace(outcomes, corrected={0: CORRECTED})),
     }
     with patch.object(RecordEncoder, "_encode_records", side_effect=AssertionError("record by record")):
         assert len(RecordEncoder().encode(usual).outcomes.values) == half

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 
 from pipeline.config.settings import Checkpoint, Config, Worker
@@ -11,7 +9,7 @@ from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import Fault
-from pipeline.records.outputs import Prediction
+from pipeline.recovery.restoration import WrittenTexts
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.worker.partition import Partition, PartitionState, Restoration
@@ -34,12 +32,12 @@ class Log:
         self,
         position: CommittedPosition,
         *,
-        add_pending: Callable[[Sequence[Prediction]], None],
+        texts: WrittenTexts,
         spilled: SpilledPredictions,
     ) -> Restoration:
         assert not spilled
         self.begun.append(position)
-        self.add_pending = add_pending
+        self.texts = texts
         task = new_task(CONFIG.join, NUMBER)
         task.interactions.at_end = task.labels.at_end = True
         try:
@@ -78,7 +76,7 @@ def test_a_partition_is_restored_slice_by_slice_and_then_runs(log: Log) -> None:
 def test_a_partition_that_comes_back_unchanged_goes_on_with_its_task(log: Log) -> None:
     partition = running(log)
     task, encoder = partition.task, partition.encoder
-    assert log.add_pending == encoder.restore
+    assert log.texts is encoder
     partition.end_commit(PartitionCommit(task, Batch(), partition.encoder, False), LATER)
     partition.revoke()
     assert partition.state is PartitionState.KEPT
