@@ -35,7 +35,7 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
         "consume": "pipeline.worker.source.ConsumerSource.poll",
         "decode": "pipeline.worker.source.ConsumerSource._enqueue",
         "merge and join": "pipeline.task.task.Task.advance",
-        "columns for the model": "pipeline.task.batch._run_piece",
+        "columns for the model": "pipeline.task.plan_run.PlanRun._run",
         "statistics": "pipeline.features.statistics.RunningStatistics.run",
         "learner": "forks.learner.Forks.run",
         "encode": "pipeline.worker.encoder.RecordEncoder.encode",

@@ -170,6 +170,7 @@ def _texts_of(stream: Stream) -> dict[str, str]:
     shared = [layout.tables[number].name for number in layout.shared]
     texts |= dict.fromkeys(shared, "Label counts by the keys of this table.")
     texts["weight"] = "How many labels it counts as."
+    texts["former_weight"] = "The weight of the label that was learned before. Absent if it is 1."
     texts["tables"] = "Up to which offset each live table was applied, by its name."
     texts["position"] = "The place of the item in its slate, from 0."
     texts |= CARRIED_MEANINGS

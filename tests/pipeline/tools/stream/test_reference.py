@@ -67,6 +67,8 @@ def named_as_documented(kind: str, stream: Stream) -> list[str]:
                 pass
             case "watch_ratio":
                 fields += [stream.target.name, *(["weight"] if stream.labels.weighted else [])]
+            case "former":
+                fields += [name, *(["former_weight"] if stream.labels.weighted else [])]
             case "features":
                 fields += [name, *(["tables"] if stream.tables else [])]
             case _:
