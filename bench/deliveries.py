@@ -59,8 +59,8 @@ def errors_of(size: Size) -> dict[str, float]:
     known: list[Any] = [
         _Interaction(*row) for row in frame.select("distance_km", "dishes", "rain").iter_rows()
     ]
-    values = np.frombuffer(model.features.event.values(known, times)).reshape(len(times), -1)
-    columns = InteractionColumns((frame["courier"].to_list(), frame["restaurant"].to_list()), times.tolist())
+    values = model.features.event.values(known, times)
+    columns = InteractionColumns((frame["courier"].to_list(), frame["restaurant"].to_list()), times)
     ran = model.run(order, columns, np.empty((0, len(model.features))), minutes, values)
     mean = _running_mean(order, minutes, target.threshold)
     entities = [

@@ -112,8 +112,7 @@ def rows_of(frame: pl.DataFrame, labels: BoolArray, features: FeatureSet) -> Flo
     values = np.empty((frame.height, 0))
     if features.event.names:
         interactions: list[Any] = [_Interaction(*row) for row in frame.select("duration_ms").iter_rows()]
-        told = features.event.values(interactions, frame["time_ms"].to_numpy())
-        values = np.frombuffer(told).reshape(frame.height, -1)
+        values = features.event.values(interactions, frame["time_ms"].to_numpy())
     layout = ContextLayout.of(0, features)
     X = np.zeros((frame.height, layout.dimension))
     layout.fill(X, np.hstack([running, values]))

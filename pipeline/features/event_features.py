@@ -7,7 +7,6 @@ model has learned can be derived from outputs alone.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -91,8 +90,8 @@ class EventFeatures:
             columns.append(_column(number, feature))
         return cls(tuple(names), tuple(categories), tuple(columns))
 
-    def values(self, interactions: Sequence[Interaction], timestamps: Integers) -> array[float]:
-        """Return the features of interactions, those of one after those of another.
+    def values(self, interactions: Sequence[Interaction], timestamps: Integers) -> Floats:
+        """Return the features of interactions, shape (n, columns).
 
         Parameters
         ----------
@@ -103,12 +102,11 @@ class EventFeatures:
         """
         return self.values_of(lambda name: [getattr(each, name) for each in interactions], timestamps)
 
-    def values_of(self, fields: Fields, timestamps: Integers) -> array[float]:
+    def values_of(self, fields: Fields, timestamps: Integers) -> Floats:
         """Do the same, given what returns a field of all interactions."""
         if not (self._columns and len(timestamps)):
-            return array("d")
-        columns = np.hstack([column(fields, timestamps) for column in self._columns])
-        return array("d", columns.tobytes())
+            return np.empty((len(timestamps), 0))
+        return np.hstack([column(fields, timestamps) for column in self._columns])
 
 
 def _column(number: int, feature: EventFeature) -> Callable[[Fields, Integers], Floats]:

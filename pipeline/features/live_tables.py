@@ -190,10 +190,10 @@ class Rows:
         """Return the row of an entity, that of an unknown one if it has none."""
         return self._rows.get(str(entity).encode(), self.features.unknown)
 
-    def of_all(self, ids: Sequence[tuple[Id, ...]]) -> bytes:
-        """Return the rows of the entities of events, one after the other."""
-        at, unknown, find = self.features.entity, self.features.unknown, self._rows.get
-        return b"".join([find(str(each[at]).encode(), unknown) for each in ids])
+    def of_all(self, entities: Sequence[Id]) -> bytes:
+        """Return the rows of entities, one after the other."""
+        unknown, find = self.features.unknown, self._rows.get
+        return b"".join([find(str(each).encode(), unknown) for each in entities])
 
 
 def in_force(record: TableRecord, latest: int) -> TableRecord:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import Integers
-from pipeline.join.prediction_rows import ModelColumns, PredictionRows
+from pipeline.join.prediction_columns import PredictionColumns
+from pipeline.join.prediction_rows import PredictionRows
 from pipeline.join.records import Pending
 from pipeline.records.outputs import Outcome
 
@@ -71,7 +72,8 @@ class AnsweredEvents(PredictionRows):
             weights=np.array([each.weight for each in outcomes]),
             learned=np.where(taught, np.nan_to_num(values), np.nan),
         )
-        self.store(begin + np.arange(len(outcomes)), ModelColumns.of([*map(Pending.of_outcome, outcomes)]))
+        places = np.arange(len(outcomes))
+        self.store(begin + places, PredictionColumns.of([*map(Pending.of_outcome, outcomes)]), places)
 
     def since(self, sequence: int) -> Integers:
         """Return the rows of outcomes from a sequence on."""
@@ -87,19 +89,17 @@ class AnsweredEvents(PredictionRows):
         rows = self.since(first)
         self["learned"][rows] = learned[self.numbers[rows] // 2 - first]
 
-    def store_predicted(self, first: int, numbers: Integers, outputs: ModelColumns) -> None:
+    def store_predicted(self, first: int, predictions: PredictionColumns) -> None:
         """Keep what the model predicted.
 
         Parameters
         ----------
         first
             Sequence of the first outcome that may be of these predictions.
-        numbers
-            Numbers of the predictions, ascending, shape (n,).
-        outputs
-            What the model predicted for them.
+        predictions
+            Predictions of a batch.
         """
         rows = self.since(first)
-        predictions = self.integers("predictions")[rows]
-        here = np.flatnonzero(np.isin(predictions, numbers))
-        self.store(rows[here], outputs.select(np.searchsorted(numbers, predictions[here])))
+        numbers, closed = predictions.numbers, self.integers("predictions")[rows]
+        here = np.flatnonzero(np.isin(closed, numbers))
+        self.store(rows[here], predictions, np.searchsorted(numbers, closed[here]))

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import Integers
 from pipeline.join.id_texts import IdTexts
-from pipeline.join.prediction_rows import UNDECIDED, PredictionRows
+from pipeline.join.prediction_columns import UNDECIDED
+from pipeline.join.prediction_rows import PredictionRows
 from pipeline.records.fields import Id
 from pipeline.records.texts import Texts
 

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.join.event_rows import EventRows, Integers
-from pipeline.join.records import ChallengerScores, Pending
+from pipeline.join.prediction_columns import PredictionColumns
+from pipeline.join.records import ChallengerScores
 from pipeline.join.scored_columns import ScoredColumns
-
-UNDECIDED: Final = -1
-"""In the column that says whether a label was asked for: all labels are learned as they come."""
-
-
-class ModelColumns(NamedTuple):
-    """What the model predicted, and whether labels are asked for, as `PredictionRows` keep it."""
-
-    scored: NDArray[np.float64]
-    """Scores, then features, shape (n, 1 + features)."""
-    asked: NDArray[np.int8]
-    """Whether the labels are asked for, or `UNDECIDED`, shape (n,)."""
-    challengers: Sequence[ChallengerScores | None]
-    """The challengers' scores of each, None where there are no challengers."""
-
-    @classmethod
-    def of(cls, predictions: Sequence[Pending]) -> Self:
-        """Return those of predictions, at least one."""
-        return cls(
-            np.frombuffer(b"".join([each.scored for each in predictions])).reshape(len(predictions), -1),
-            np.array([UNDECIDED if each.asked is None else each.asked for each in predictions], np.int8),
-            [each.challengers for each in predictions],
-        )
-
-    def select(self, places: Integers) -> ModelColumns:
-        """Return some of them."""
-        return ModelColumns(
-            self.scored[places], self.asked[places], [self.challengers[place] for place in places.tolist()]
-        )
+from pipeline.records.texts import Texts
 
 
 class PredictionRows(EventRows):
@@ -78,20 +50,26 @@ class PredictionRows(EventRows):
                 self._challengers.pop(number, None)
         super().remove(rows)
 
-    def store(self, rows: Integers, outputs: ModelColumns) -> None:
-        """Keep what the model predicted for rows."""
+    def store(self, rows: Integers, predictions: PredictionColumns, places: Integers) -> None:
+        """Keep what the model predicted for rows, given the places of these among predictions."""
         if not len(rows):
             return
-        self.scored.store(rows, outputs.scored)
-        self["asked"][rows] = outputs.asked
-        for number, challengers in zip(self.numbers[rows].tolist(), outputs.challengers, strict=True):
-            if challengers is None:
-                break
-            self._challengers[number] = challengers
+        self.scored.store(rows, predictions.scores[places], predictions.features[places])
+        self["asked"][rows] = predictions.asked[places]
+        if predictions.challengers:
+            for number, place in zip(self.numbers[rows].tolist(), places.tolist(), strict=True):
+                if (scores := predictions.challengers[place]) is not None:
+                    self._challengers[number] = scores
 
-    def outputs(self, rows: Integers) -> ModelColumns:
-        """Return what the model predicted for rows."""
-        challengers: list[ChallengerScores | None] = [None] * len(rows)
+    def predictions(
+        self, rows: Integers, numbers: Integers, ids: Texts, timestamps: Integers
+    ) -> PredictionColumns:
+        """Return the predictions of rows, given their numbers, ids and times."""
+        scores, features = self.scored.of(rows)
+        challengers: list[ChallengerScores | None] = []
         if self._challengers:
             challengers = [*map(self._challengers.get, self.numbers[rows].tolist())]
-        return ModelColumns(self.scored.of(rows), self["asked"][rows], challengers)
+        versions = self.integers("versions")[rows]
+        return PredictionColumns(
+            numbers, ids, timestamps, versions, scores, features, self["asked"][rows], challengers
+        )

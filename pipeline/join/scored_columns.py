@@ -23,9 +23,10 @@ class ScoredColumns:
     --------
     >>> columns = ScoredColumns()
     >>> columns.resize(2)
-    >>> columns.store(np.array([1]), np.array([[0.123456789, 0.25, -1.5]]))
-    >>> columns.of(np.array([1])).tolist()
-    [[0.123456789, 0.25, -1.5]]
+    >>> columns.store(np.array([1]), np.array([0.123456789]), np.array([[0.25, -1.5]]))
+    >>> scores, features = columns.of(np.array([1]))
+    >>> scores.tolist(), features.tolist()
+    ([0.123456789], [[0.25, -1.5]])
     """
 
     def __init__(self) -> None:
@@ -45,28 +46,24 @@ class ScoredColumns:
         scores[:held], features[:held] = self._scores[:held], self._features[:held]
         self._scores, self._features = scores, features
 
-    def store(self, rows: Integers, scored: Floats) -> None:
-        """Write the scores and features of rows, shape (n, 1 + features)."""
+    def store(self, rows: Integers, scores: Floats, features: Floats) -> None:
+        """Write the scores of rows, shape (n,), and their features, shape (n, features)."""
         if self._empty:
-            width = scored.shape[1] - 1
-            self._features = np.zeros((len(self._scores), width), dtype=self._features.dtype)
+            self._features = np.zeros((len(self._scores), features.shape[1]), dtype=self._features.dtype)
             self._empty = False
-        self._scores[rows] = scored[:, 0]
-        features = np.ascontiguousarray(scored[:, 1:])
+        self._scores[rows] = scores
         if self._features.dtype == np.int32:
-            if _to_millionths(features, rows, self._features):
+            if _to_millionths(np.ascontiguousarray(features), rows, self._features):
                 return
             self._features = self._features / 1e6
         self._features[rows] = features
 
-    def of(self, rows: Integers) -> Floats:
-        """Return the scores and features of rows, shape (n, 1 + features); (n, 0) if none were stored."""
+    def of(self, rows: Integers) -> tuple[Floats, Floats]:
+        """Return the scores of rows, shape (n,), and their features, shape (n, features)."""
         if self._empty:
-            return np.empty((len(rows), 0))
+            return np.empty(len(rows)), np.empty((len(rows), 0))
         features = self._features[rows]
-        return np.column_stack(
-            [self._scores[rows], features / 1e6 if features.dtype == np.int32 else features]
-        )
+        return self._scores[rows], features / 1e6 if features.dtype == np.int32 else features
 
 
 @njit(cache=True, nogil=True)

@@ -27,7 +27,7 @@ from pipeline.join.early_labels import EarlyLabels
 from pipeline.join.event_rows import NEVER, NO_ROW, EventRows, Integers
 from pipeline.join.identity import identify_by
 from pipeline.join.pending_predictions import PendingPredictions
-from pipeline.join.prediction_rows import ModelColumns
+from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.join.records import EarlyLabel, Pending
 from pipeline.join.spill import SpilledPredictions
 from pipeline.records.decoding import NO_TIMESTAMP
@@ -161,34 +161,31 @@ class Join:
         """Let predictions wait that were made before. Their events are all new, and differ."""
         if not predictions:
             return
-        numbers = np.array([each.sequence for each in predictions], dtype=np.int64)
-        timestamps = np.array([each.timestamp for each in predictions], dtype=np.int64)
-        versions = np.array([each.model_version for each in predictions], dtype=np.int64)
-        ids = Texts.of_id_rows([(each.event_id, *each.ids) for each in predictions])
-        rows = self.pending.open(self.digests_of(ids), numbers, timestamps + self.window, versions, ids)
+        columns = PredictionColumns.of(predictions)
+        deadlines = columns.timestamps + self.window
+        digests = self.digests_of(columns.ids)
+        rows = self.pending.open(digests, columns.numbers, deadlines, columns.versions, columns.ids)
         if predictions[0].scored:
-            self.pending.store(rows, ModelColumns.of(predictions))
+            self.pending.store(rows, columns, np.arange(len(columns)))
 
-    def store(self, numbers: Integers, outputs: ModelColumns, outcome: int) -> None:
+    def store(self, predictions: PredictionColumns, outcome: int) -> None:
         """Keep what the model predicted, for predictions that wait in memory or may be corrected.
 
         Parameters
         ----------
-        numbers
-            Of predictions, ascending, shape (n,), at least one.
-        outputs
-            What the model predicted.
+        predictions
+            Predictions of a batch, at least one.
         outcome
             The first outcome that may be of these predictions.
         """
-        pending = self.pending
+        numbers, pending = predictions.numbers, self.pending
         rows = pending.live(pending.from_number(int(numbers[0])))
         places = np.searchsorted(numbers, pending.numbers[rows])
         inside = places < len(numbers)
         inside[inside] = numbers[places[inside]] == pending.numbers[rows[inside]]
-        pending.store(rows[inside], outputs.select(places[inside]))
+        pending.store(rows[inside], predictions, places[inside])
         if self.answered is not None:
-            self.answered.store_predicted(outcome, numbers, outputs)
+            self.answered.store_predicted(outcome, predictions)
 
     def remembered_until(self, timestamps: Integers, label_timestamps: Integers) -> Integers:
         """Return the stream time until which closed events are remembered: one window after they were closed.

@@ -8,7 +8,7 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.join import deadline_heap
 from pipeline.join.digest_index import FEWEST
 from pipeline.join.id_texts import IdTexts
-from pipeline.join.prediction_rows import ModelColumns
+from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.records.outputs import Prediction
@@ -22,8 +22,7 @@ def warm_up() -> None:
     join.open_all(predictions)  # so many that the index grows
     places = np.zeros((2, 1), dtype=np.int64)
     join.digester.digests_in(np.frombuffer(b"0", dtype=np.uint8), places[0], places[1] + 1)
-    outputs = ModelColumns(np.zeros((1, 2)), np.zeros(1, dtype=np.int8), [None])
-    join.store(np.arange(1), outputs, 0)
+    join.store(PredictionColumns.of([Pending(0, (), 0, 0, 0, bytes(16))]), 0)
     _warm_up_ids()
     deadline_heap.warm_up()
     join.pending.remove(np.zeros(1, dtype=np.int64))

@@ -80,9 +80,18 @@ class BatchProducer:
         partition: int,
         values: Sequence[bytes],
         keys: Sequence[bytes],
-        timestamps: Sequence[int],
+        timestamps: NDArray[np.int64],
     ) -> DeliveryReport:
         """Produce records, at least one, and return the delivery report of the first.
+
+        Parameters
+        ----------
+        topic, partition
+            Where they go.
+        values, keys
+            Those of the n records.
+        timestamps
+            In milliseconds, shape (n,).
 
         Raises
         ------
@@ -94,11 +103,11 @@ class BatchProducer:
         report = DeliveryReport()
         if self._library is None:
             reports, no_headers = chain([report], repeat(None)), repeat(None)
-            every = (repeat(topic), values, keys, repeat(partition), reports, no_headers, timestamps)
+            every = (repeat(topic), values, keys, repeat(partition), reports, no_headers, timestamps.tolist())
             for _ in map(self._producer.produce, *every):
                 pass  # a call from a loop costs a tenth more, one with named arguments twice as much
             return report
-        self._producer.produce(topic, values[0], keys[0], partition, report, None, timestamps[0])
+        self._producer.produce(topic, values[0], keys[0], partition, report, None, int(timestamps[0]))
         self._produce_others(self._library, topic, partition, values, keys, timestamps)
         return report
 
@@ -109,7 +118,7 @@ class BatchProducer:
         partition: int,
         values: Sequence[bytes],
         keys: Sequence[bytes],
-        timestamps: Sequence[int],
+        times: NDArray[np.int64],
     ) -> None:
         """Produce all but the first by librdkafka."""
         name = ctypes.c_char_p(topic.encode())
@@ -122,13 +131,12 @@ class BatchProducer:
         )
         value_places = of_values.text.ctypes.data, of_values.begins, of_values.ends
         key_places = of_keys.text.ctypes.data, of_keys.begins, of_keys.ends
-        times = np.array(timestamps, dtype=np.int64)
         row = 1
         while row < len(times):
             row, error = _produce(library.produce, handle, arguments, *value_places, *key_places, times, row)
             if error:
                 library.destroy_error(error)
-                self._producer.produce(topic, values[row], keys[row], partition, None, None, timestamps[row])
+                self._producer.produce(topic, values[row], keys[row], partition, None, None, int(times[row]))
                 row += 1
 
 

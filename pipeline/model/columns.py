@@ -28,15 +28,15 @@ class InteractionColumns(NamedTuple):
 
     ids: tuple[list[Id], ...]
     """The ids, one column for each entity."""
-    timestamps: list[int]
-    """Times, in milliseconds."""
+    timestamps: NDArray[np.int64]
+    """Times, in milliseconds, shape (n,)."""
 
     @classmethod
     def of(cls, interactions: Sequence[InteractionLike], entities: int) -> InteractionColumns:
         """Return the columns of interactions that name so many entities."""
         return cls(
             columns_of([each.ids for each in interactions], entities),
-            [each.timestamp for each in interactions],
+            np.array([each.timestamp for each in interactions], dtype=np.int64),
         )
 
 

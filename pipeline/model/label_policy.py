@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forks.compiled.exponential import exponential
+from forks.jit import njit
 from pipeline.config.settings import Labels
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
+from pipeline.records.texts import Texts
+
+Flags: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
 
 RATE_TOLERANCE: Final = 50.0
 """Labels ahead of the rate at which a margin has to be smaller by the factor e to be asked for."""
@@ -47,8 +55,6 @@ class LabelPolicy:
     The first `warm_up_predictions` of a partition are all asked for, and the rate counts from then on. The
     scores of a model with a handful of labels are too far from 0, so that without this warm-up it would ask
     for hardly any more labels for a long time. ``random`` needs no warm-up.
-
-    A decision takes about a microsecond.
 
     Parameters
     ----------
@@ -82,34 +88,49 @@ class LabelPolicy:
         """Whether decisions depend on scores."""
         return self._settings.policy != "random"
 
+    @property
+    def learns_unasked(self) -> bool:
+        """Whether labels that were not asked for are learned, too."""
+        return self._settings.learn_unasked
+
     def asks(
         self, event_id: Id, score: float, features: Sequence[float], *, predicted: int, asked: int
     ) -> bool:
-        """Return whether to ask for the label of a prediction.
+        """Return whether to ask for the label of a prediction: see `ask`."""
+        event_ids, row = Texts.of([encode(event_id)]), np.array([features], dtype=np.float64)
+        return bool(self.ask(event_ids, np.array([score]), row, predicted=predicted, asked=asked)[0])
+
+    def ask(self, event_ids: Texts, scores: Floats, features: Floats, *, predicted: int, asked: int) -> Flags:
+        """Return for which of some predictions, in their order, to ask for the label; shape (n,).
 
         Parameters
         ----------
-        event_id
-            The id of the event.
-        score, features
-            The model's score and the features that it used.
+        event_ids
+            The JSON of the ids of the n events.
+        scores, features
+            The model's scores, shape (n,), and the features that it used, shape (n, features).
         predicted, asked
-            The number of the partition's predictions before this one, and of those asked for among them.
+            The number of the partition's predictions before these, and of those asked for among them.
         """
         name, rate = self._settings.policy, self._settings.rate
+        coins = np.zeros(len(scores)) if name == "margin" else np.array([*map(self._coin, event_ids)])
         if name == "random":
-            return self._uniform(event_id) < rate
-        if predicted < self.warm_up_predictions:
-            return True
-        ahead = (asked - self.warm_up_predictions) - rate * (predicted + 1 - self.warm_up_predictions)
-        if abs(ahead) >= MAX_RATE_DRIFT:
-            return ahead < 0.0
-        slowed = exponential(-abs(ahead) / RATE_TOLERANCE)
-        h = rate * slowed if ahead > 0.0 else rate / slowed
-        if name == "margin":
-            return abs(score) < h
-        excess = max(0.0, abs(score) - 0.5 * leverage([features[place] for place in self._log_counts]))
-        return self._uniform(event_id) * (h + excess) < h
+            return coins < rate
+        decided = np.empty(len(scores), dtype=np.bool_)
+        log_counts = np.ascontiguousarray(features[:, list(self._log_counts)])
+        adaptive, warm_up = name == "adaptive", self.warm_up_predictions
+        _decide(
+            adaptive,
+            float(rate),
+            np.ascontiguousarray(scores),
+            log_counts,
+            coins,
+            predicted,
+            asked,
+            warm_up,
+            decided,
+        )
+        return decided
 
     def learns(self, asked: bool | None, labelled: bool) -> bool:
         """Return whether an outcome is learned.
@@ -123,9 +144,9 @@ class LabelPolicy:
         """
         return asked is not False or (labelled and self._settings.learn_unasked)
 
-    def _uniform(self, event_id: Id) -> float:
-        """Return the event's coin: a number of at least 0 and less than 1."""
-        digest = blake2b(encode(event_id), digest_size=8, key=self._key).digest()
+    def _coin(self, event_id: bytes) -> float:
+        """Return an event's coin: a number of at least 0 and less than 1."""
+        digest = blake2b(event_id, digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
@@ -146,10 +167,55 @@ def leverage(log_counts: Sequence[float]) -> float:
     >>> round(leverage([3.433987, 4.51086]), 6)  # log(1 + 30), log(1 + 90)
     0.175
     """
-    if not log_counts:
+    return float(_leverage(np.array([log_counts], dtype=np.float64), np.int64(0)))
+
+
+def warm_up() -> None:
+    """Compile, or load what was compiled before."""
+    policy = LabelPolicy(Labels(policy="adaptive"), [0])
+    policy.asks("e", 0.5, [0.0], predicted=0, asked=0)
+    leverage([])
+
+
+@njit(cache=True, nogil=True)
+def _leverage(log_counts: Floats, row: int | np.int64) -> float:
+    """Return `leverage` of a row."""
+    if not log_counts.shape[1]:
         return 1.0
     total = 0.0
-    for log_count in log_counts:  # not sum(), which rounds otherwise from Python 3.12 on
-        inverse = exponential(-log_count)
+    for column in range(log_counts.shape[1]):
+        inverse = exponential(-log_counts[row, column])
         total += inverse / (1.0 + (PRIOR_WEIGHT - 1.0) * inverse)  # 1 / (n + b) for inverse = 1 / (1 + n)
-    return PRIOR_WEIGHT / len(log_counts) * total
+    mean: float = PRIOR_WEIGHT / log_counts.shape[1] * total
+    return mean
+
+
+@njit(cache=True, nogil=True)
+def _decide(  # noqa: PLR0917 - compiled code is called by position
+    adaptive: bool,
+    rate: float,
+    scores: Floats,
+    log_counts: Floats,
+    coins: Floats,
+    predicted: int,
+    asked: int,
+    warm_up: int,
+    out: Flags,
+) -> None:
+    """Write the decisions of `LabelPolicy.ask` that depend on scores."""
+    for row in range(len(scores)):
+        ahead = float(asked - warm_up) - rate * float(predicted + row + 1 - warm_up)
+        if predicted + row < warm_up:
+            wanted = True
+        elif abs(ahead) >= MAX_RATE_DRIFT:
+            wanted = ahead < 0.0
+        else:
+            slowed = exponential(-abs(ahead) / RATE_TOLERANCE)
+            h = rate * slowed if ahead > 0.0 else rate / slowed
+            if adaptive:
+                excess = max(0.0, abs(scores[row]) - 0.5 * _leverage(log_counts, row))
+                wanted = coins[row] * (h + excess) < h
+            else:
+                wanted = abs(scores[row]) < h
+        asked += wanted
+        out[row] = wanted

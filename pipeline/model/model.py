@@ -227,7 +227,7 @@ class Model:
             interactions.ids,
             self.target.are_positive(labels),
             labels,
-            np.array(interactions.timestamps, dtype=np.int64),
+            interactions.timestamps,
             features[:, begin:],
             None if former is None else former.values,
         )[new]
@@ -320,7 +320,7 @@ class Model:
             timestamps, features, labels = timestamps[kept], features[kept], labels[kept]
             weights = None if weights is None else weights[kept]
         order, former = _learning_steps(outcomes)
-        interactions = InteractionColumns(ids, timestamps.tolist())
+        interactions = InteractionColumns(ids, timestamps)
         self._run_learners(order, interactions, features, labels, weights, former)
         self.statistics.run(
             order,
@@ -420,7 +420,9 @@ class Model:
         if self._uses_tables:
             users = interactions.ids[0]
             videos = interactions.ids[1] if len(interactions.ids) > 1 else users  # there is no table by these
-            for x, user, video, timestamp in zip(X, users, videos, interactions.timestamps, strict=True):
+            for x, user, video, timestamp in zip(
+                X, users, videos, interactions.timestamps.tolist(), strict=True
+            ):
                 self.tables.fill(x, user, video, timestamp)
         self._layout.fill(X, features)
         return X

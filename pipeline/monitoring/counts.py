@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from pipeline.records.names import Fault
 from pipeline.task.batch import Batch
 
@@ -78,14 +80,13 @@ class PartitionCounts:
         outputs["predictions"] += batch.predictions.records
         outputs["outcomes"] += len(outcomes)
         outputs["dead_letters"] += len(batch.dead_letters)
-        outputs["label_requests"] += len(batch.requests.rows)
+        outputs["label_requests"] += len(batch.requested)
         outputs["shared"] += len(batch.shares)
         outputs["checkpoints"] += checkpoints
-        expired = outcomes.watch_ratios.count(None)
+        expired = int(np.count_nonzero(outcomes.expired))
         self._statuses["expired"] += expired
         self._statuses["labelled"] += len(outcomes) - expired - len(outcomes.corrected)
-        for corrected in outcomes.corrected.values():
-            self._statuses[corrected.status] += 1
+        self._statuses["replaced" if outcomes.replaces else "corrected"] += len(outcomes.corrected)
         self._snapshots += snapshot
 
     @property

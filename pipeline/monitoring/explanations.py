@@ -7,9 +7,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from pipeline.config.stream import entity_word
 from pipeline.model.score_terms import Term, score_terms
 from pipeline.records.fields import Id
+from pipeline.records.texts import decode_ids
 from pipeline.task.batch import Batch
 from pipeline.task.task import Task
 
@@ -101,16 +104,17 @@ def explain_last(task: Task, batch: Batch) -> ExplainedPrediction | None:
     predictions, model = batch.predictions, task.model
     if not len(predictions) or predictions.versions[-1] != model.folded:
         return None
-    ids = tuple(column[-1] for column in predictions.ids)
-    timestamp, written = predictions.timestamps[-1], predictions.scores[-1]
-    score, terms = score_terms(model, _Interaction(ids, timestamp), predictions.features[-1].tolist())
+    last = predictions.ids.select(np.array([len(predictions) - 1]))
+    event_id, *ids = (last.column(number).decode(decode_ids)[0] for number in range(len(last.begins)))
+    timestamp, written = int(predictions.timestamps[-1]), float(predictions.scores[-1])
+    score, terms = score_terms(model, _Interaction(tuple(ids), timestamp), predictions.features[-1].tolist())
     if score != written:
         return None
     words = map(entity_word, model.features.entity_names)
     return ExplainedPrediction(
         task.partition,
         predictions.first + predictions.records - 1,
-        str(predictions.event_ids[-1]),
+        str(event_id),
         tuple(zip(words, map(str, ids), strict=True)),
         timestamp,
         score,

@@ -241,7 +241,7 @@ class Monitor:
             self._snapshot_sizes[number] = snapshot_size
         self._batches.observe(batch.steps)
         times = batch.predictions.timestamps
-        for timestamp in times[:: len(times) // LATENCIES_OF_BATCH + 1]:
+        for timestamp in times[:: len(times) // LATENCIES_OF_BATCH + 1].tolist():
             self._latencies.observe(max(0, now - timestamp) / 1000)
         since = task.earlier[-1].predictions if task.earlier else 0
         self._windows[number].add(batch.outcomes, task.model, since)

@@ -115,10 +115,9 @@ class QualityWindow:
         known, self._known = self._known, model.statistics.everything[0].tolist()
         if not len(outcomes):
             return
-        values = np.array(outcomes.watch_ratios, dtype=np.float64)  # None becomes NaN
-        chosen = ~np.isnan(values)
+        values, chosen = outcomes.values, ~outcomes.expired
         if since:
-            chosen &= np.array(outcomes.prediction_sequences) >= since
+            chosen &= outcomes.prediction_sequences >= since
         chosen[list(outcomes.corrected)] = False
         whole = bool(chosen.all())
         rows = slice(None) if whole else chosen
@@ -128,9 +127,9 @@ class QualityWindow:
         columns[0], columns[1] = values[rows], self._running_means(outcomes.means[rows], known)
         columns[2] = outcomes.scores[rows]
         if len(self._learners) > 1:
-            scores = outcomes.challengers if whole else compress(outcomes.challengers, chosen)
-            names = self._learners[1:]
-            columns[3:] = np.array([[(each or {})[name] for name in names] for each in scores]).T
+            scores = compress(outcomes.challengers, chosen.tolist())
+            found = [{} if each is None else each.by_name() for each in scores]
+            columns[3:] = np.array([[each[name] for name in self._learners[1:]] for each in found]).T
         if model.learner.updates >= WARM_UP:
             self.drift.add(self._differences(columns))
         self._store(columns)

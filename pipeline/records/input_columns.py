@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self, TypeAlias, cast
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Carried, Interaction, Label, Slate, id_columns
-from pipeline.records.texts import Integers, Texts
+from pipeline.records.texts import Integers, Texts, decode_ids
 
 Floats: TypeAlias = NDArray[np.float64]
-
-_decode_ids = msgspec.json.Decoder(list[int | str]).decode
 
 
 def _no_counts() -> Integers:
@@ -107,7 +104,7 @@ class InputColumns:
     def ids(self, column: int, rows: Integers | None = None) -> list[Id]:
         """Return the ids of a column: 0 has the events, the others the entities in their order."""
         texts = self.texts.column(column)
-        return (texts if rows is None else texts.select(rows)).decode(_decode_ids)
+        return (texts if rows is None else texts.select(rows)).decode(decode_ids)
 
     @property
     def carried(self) -> list[Carried]:

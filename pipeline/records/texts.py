@@ -23,6 +23,8 @@ Integers: TypeAlias = NDArray[np.int64]
 LINE_FEED: Final = ord("\n")
 _COMMA, _CLOSE_LIST, _QUOTE = b',]"'
 _encode_lines = msgspec.json.Encoder().encode_lines
+decode_ids: Final[Callable[[bytes], list[Id]]] = msgspec.json.Decoder(list[int | str]).decode
+"""Decodes a list of ids."""
 
 _CHUNK: Final = 200
 """Texts that are made together: few enough to stay in the processor's cache."""
@@ -199,17 +201,20 @@ def joined_texts(texts: Sequence[bytes | None], spare: int = 0) -> Texts:
     return Texts(np.frombuffer(text, dtype=np.uint8), ends - lengths, ends)
 
 
-def key_texts(ids: Sequence[Id]) -> Sequence[bytes]:
-    r"""Return the keys of messages as `keys_of` does, in one buffer where all ids are integers.
+def key_texts(ids: Texts) -> Sequence[bytes]:
+    r"""Return the keys of messages as `keys_of` does, given the JSON of ids.
 
     Examples
     --------
-    >>> list(key_texts([7, 12])), list(key_texts([7, "Zoë"]))
-    ([b'7', b'12'], [b'7', b'Zo\xc3\xab'])
+    >>> list(key_texts(Texts.of_ids([7, 12], []).column(0)))
+    [b'7', b'12']
+    >>> list(key_texts(Texts.of_ids([7, "Zoë"], []).column(0)))
+    [b'7', b'Zo\xc3\xab']
     """
-    lines = _encode_lines(ids)
     # Only an integer is encoded as its text.
-    return keys_of(ids) if b'"' in lines else Texts._of_lines(lines)
+    if (ids.text[ids.begins] == _QUOTE).any():
+        return keys_of(ids.decode(decode_ids))
+    return ids
 
 
 def id_name_lengths(record: type[msgspec.Struct], entities: int) -> Integers:

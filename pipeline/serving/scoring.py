@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,12 @@ def message_values(
     """
     n = len(interactions)
     times = np.array([each.timestamp for each in interactions], dtype=np.int64)
-    own = model.features.event.values(interactions, times)
-    blocks: list[Any] = [np.frombuffer(own).reshape(n, -1)] if own else []
-    ids = [each.ids for each in interactions] if tables else []
-    blocks += [np.frombuffer(rows.of_all(ids)).reshape(n, -1) for rows in tables]
-    return np.hstack(blocks) if blocks else None
+    blocks = [model.features.event.values(interactions, times)]
+    for rows in tables:
+        found = rows.of_all([each.ids[rows.features.entity] for each in interactions])
+        blocks.append(np.frombuffer(found).reshape(n, -1))
+    values = np.hstack(blocks)
+    return values if values.shape[1] else None
 
 
 def scores_of(model: Model, outputs: ModelOutputs, challenger: str | None) -> ModelScores:

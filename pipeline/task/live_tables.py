@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 
 from pipeline.features.live_tables import Rows, TableFeatures, TableRecord
+from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
-from pipeline.records.fields import Id
 from pipeline.records.inputs import KafkaMessage, sizes
 from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
 from pipeline.task.state import TableState
@@ -115,19 +114,14 @@ class LiveTables:
         self.versions = self._versions()
         return fault
 
-    def values(self, own: array[float], ids: Sequence[tuple[Id, ...]]) -> array[float]:
-        """Return the features of messages, each followed by those of the tables.
-
-        Parameters
-        ----------
-        own
-            Features that the messages have by themselves, one message's after the other's.
-        ids
-            Ids of the entities of each message, at least one message.
-        """
-        blocks: list[Any] = [np.frombuffer(own).reshape(len(ids), -1)] if own else []
-        blocks += [np.frombuffer(each.rows.of_all(ids)).reshape(len(ids), -1) for each in self.tables]
-        return array("d", np.hstack(blocks).tobytes())
+    def fill(self, predictions: PredictionColumns) -> None:
+        """Append the features of the tables to those of messages, and say up to where they were applied."""
+        blocks = [predictions.values]
+        for each in self.tables:
+            found = each.rows.of_all(predictions.ids_of(1 + each.features.entity))
+            blocks.append(np.frombuffer(found).reshape(len(predictions), -1))
+        predictions.values = np.hstack(blocks)
+        predictions.tables = [self.versions] * len(predictions)
 
     def states(self) -> dict[str, TableState]:
         """Return what a state record says of them, by name."""

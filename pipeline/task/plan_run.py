@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipeline.join.prediction_columns import PredictionColumns, no_predictions
+from pipeline.join.records import ChallengerScores
 from pipeline.model.columns import FormerLabels, InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
+from pipeline.task.columns import Integers, OutcomeColumns
 from pipeline.task.plan import Plan
-
-Integers: TypeAlias = NDArray[np.int64]
 
 
 class PlanRun:
@@ -40,19 +38,21 @@ class PlanRun:
     Attributes
     ----------
     known
-        The number of predictions that were made before. They come first in what follows.
+        The number of predictions that were made before.
+    predictions
+        All predictions: those made before, in the order of their outcomes, then the own ones.
     interactions
         The interactions of all predictions.
-    scores, features
-        Scores, shape (n,), and features, shape (n, features), of all predictions.
-    probabilities, challengers
-        Those of the plan's own predictions.
-    asked
-        Whether the labels of these are asked for; None without a policy.
-    examples
-        The training examples of the outcomes.
+    outcomes
+        The outcomes.
+    rows
+        The row of each outcome's prediction, shape (outcomes,).
+    taught
+        The value that each outcome teaches, shape (outcomes,).
     learned
         Whether each is learned, shape (outcomes,).
+    probabilities
+        Those of the own predictions.
     formers
         What the corrected outcomes of these numbers had taught before; None for nothing.
     """
@@ -63,28 +63,38 @@ class PlanRun:
         model: Model,
         policy: LabelPolicy | None,
         counters: Counter[str],
+        missing_label: bool | float | None,
         *,
         replaces: bool,
     ) -> None:
         self.plan, self._model, self._policy, self._counters = plan, model, policy, counters
         self.replaces = replaces
-        self.known = len(plan.prior)
-        self.interactions = plan.interactions(model.features.entities)
-        self.examples = plan.training_examples()
-        self.learned = self.examples.learned.copy()
-        prior = plan.prior.scored(len(model.features))
-        self.scores = np.concatenate([prior[:, 0], np.empty(len(plan.event_ids))])
-        self.features = np.concatenate([prior[:, 1:], np.empty((len(plan.event_ids), len(model.features)))])
+        self.known = sum(map(len, plan.prior))
+        pieces = [*plan.prior, *plan.predictions]
+        self.predictions = PredictionColumns.concat(pieces) if pieces else no_predictions()
+        self.predictions.of_slates = bool(model.features.item_entities)
+        self.outcomes = outcomes = OutcomeColumns.concat(plan.outcomes, plan.folded)
+        self._own = len(self.predictions) - self.known
+        self.rows = self.known + np.searchsorted(self.predictions.numbers[self.known :], outcomes.numbers)
+        self.rows[outcomes.numbers < plan.first] = np.arange(self.known)
+        # Without the sign of a zero, which no label teaches.
+        self.taught = np.nan_to_num(outcomes.values) + 0.0
+        self.learned = np.ones(len(outcomes), dtype=np.bool_)
+        if missing_label is None:
+            self.learned = ~outcomes.expired
         self.probabilities: list[float | None] = []
-        self.challengers: list[dict[str, float] | None] = []
-        self.asked: list[bool] | None = None if policy is None else []
         self.formers: dict[int, float | None] = {}
-        self._outcome_mask = plan.outcome_mask()
-        self._values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
+        self._challengers: list[ChallengerScores | None] = []
+        entities = range(1, 1 + model.features.entities)
+        ids = tuple(self.predictions.ids_of(column) if pieces else [] for column in entities)
+        self.interactions = InteractionColumns(ids, self.predictions.timestamps)
+        self._versions = self.predictions.versions[self.known :] - plan.folded
+        self._outcome_mask = np.ones(self._own + len(outcomes), dtype=np.bool_)
+        self._outcome_mask[np.arange(self._own) + self._versions] = False
 
     def finish(self) -> None:
         """Run all of it."""
-        policy, everything = self._policy, slice(0, len(self.plan.event_ids))
+        policy, everything = self._policy, slice(0, self._own)
         at_once = policy is not None and not policy.needs_scores
         if policy is not None and at_once:
             self._ask(policy, everything)
@@ -97,13 +107,15 @@ class PlanRun:
             if policy is not None and not at_once:
                 self._ask(policy, predictions)
         self.formers = {number: self._former(number) for number in self.plan.corrections}
+        if self._challengers:
+            prior = self.predictions.challengers[: self.known] or [None] * self.known
+            self.predictions.challengers = [*prior, *self._challengers]
 
     def _segments(self) -> Iterator[tuple[slice, slice]]:
         """Yield the outcomes and the predictions of each segment."""
-        plan, total = self.plan, len(self.plan.closed)
         begins = sorted(self._needed_begins())
-        before = plan.predictions_before(begins).tolist()
-        outcomes, predictions = [0, *begins, total], [0, *before, len(plan.event_ids)]
+        before = self._predictions_before(begins)
+        outcomes, predictions = [0, *begins, len(self.outcomes)], [0, *before, self._own]
         for number in range(len(begins) + 1):
             yield (
                 slice(outcomes[number], outcomes[number + 1]),
@@ -115,18 +127,21 @@ class PlanRun:
         plan = self.plan
         forced = {*plan.received}
         after = self._policy is not None and self._policy.needs_scores
-        own = self.examples.rows - self.known
         if not after and not plan.corrections:
             return forced
+        own = self.rows - self.known
         dependent = np.flatnonzero(own >= 0).tolist() if after else sorted(plan.corrections)
         begins, predicted = set[int](), 0
         places = sorted({*dependent, *forced})
-        before = plan.predictions_before(places).tolist()
-        for place, made in zip(places, before, strict=True):
+        for place, made in zip(places, self._predictions_before(places), strict=True):
             if place in forced or own[place] >= predicted:
                 begins.add(place)
                 predicted = made
         return begins
+
+    def _predictions_before(self, outcomes: list[int]) -> list[int]:
+        """Return how many own predictions come before each of these outcomes, which ascend."""
+        return np.searchsorted(self._versions, outcomes, side="right").tolist() if outcomes else []
 
     def _former(self, outcome: int) -> float | None:
         """Return what the prediction of a corrected outcome had taught before; None for nothing."""
@@ -134,29 +149,27 @@ class PlanRun:
         number = correction.outcome - self.plan.folded
         if number < 0:
             return correction.former
-        return float(self.examples.values[number]) if self.learned[number] else None
+        return float(self.taught[number]) if self.learned[number] else None
 
     def _run(self, outcomes: slice, predictions: slice) -> None:
         """Run a segment."""
-        begin, end = self.known + predictions.start, self.known + predictions.stop
-        rows, interactions, known = self.examples.rows[outcomes], self.interactions, self.known
-        features = self.features[:known]
-        if len(rows) < len(self.examples.rows) or end - begin < len(self.plan.event_ids):
+        every, begin, end = self.predictions, self.known + predictions.start, self.known + predictions.stop
+        rows, interactions, known = self.rows[outcomes], self.interactions, self.known
+        features = every.features[:known]
+        if len(rows) < len(self.rows) or end - begin < self._own:
             own = rows >= begin
             before = rows[~own]
-            known, features = len(before), self.features[before]
+            known, features = len(before), every.features[before]
             rows = np.where(own, known + rows - begin, np.cumsum(~own) - 1)
-            picked = [*before.tolist(), *range(begin, end)]
-            interactions = InteractionColumns(
-                tuple([column[row] for row in picked] for column in interactions.ids),
-                [interactions.timestamps[row] for row in picked],
-            )
+            picked = np.concatenate([before, np.arange(begin, end)])
+            ids = tuple([*map(column.__getitem__, picked.tolist())] for column in interactions.ids)
+            interactions = InteractionColumns(ids, every.timestamps[picked])
         n = known + end - begin
         labels, weights = np.zeros(n), None
-        labels[rows] = self.examples.values[outcomes]
-        if self.examples.weights is not None:
+        labels[rows] = self.taught[outcomes]
+        if self.outcomes.weights is not None:
             weights = np.ones(n)
-            weights[rows] = self.examples.weights[outcomes]
+            weights[rows] = self.outcomes.weights[outcomes]
         mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
         order, included = np.empty(len(mask), dtype=np.int64), np.ones(len(mask), dtype=np.bool_)
         order[~mask], order[mask] = np.arange(known, n), n + rows
@@ -168,13 +181,14 @@ class PlanRun:
         self._model.folded += len(rows)
         if not included.any():
             return
-        values = None if self._values is None else self._values[predictions]
+        values = every.values[predictions] if every.values.size else None
         outputs = self._model.run(
             order[included], interactions, features, labels, values, weights=weights, former=former
         )
-        self.features[begin:end], self.scores[begin:end] = outputs.features, outputs.scores
+        every.features[begin:end], every.scores[begin:end] = outputs.features, outputs.scores
         self.probabilities += outputs.probabilities
-        self.challengers += outputs.challengers
+        if names := tuple(self._model.challengers):
+            self._challengers += [ChallengerScores.of(each or {}, names) for each in outputs.challengers]
 
     def _former_labels(
         self, outcomes: slice, rows: Integers, n: int
@@ -195,23 +209,28 @@ class PlanRun:
 
     def _apply_policy(self, policy: LabelPolicy, outcomes: slice) -> None:
         """Learn nothing where the policy decides so, and count labels that were not asked for."""
-        prior, own = self.plan.prior.asked, self.asked or []
-        for number in range(outcomes.start, outcomes.stop):
-            row, came = int(self.examples.rows[number]), self.plan.label_timestamps[number] is not None
-            asked = prior[row] if row < self.known else own[row - self.known]
-            if not policy.learns(asked, came):
-                self.learned[number] = False
-            self._counters["unasked"] += asked is False and came and number not in self.plan.corrections
+        asked = self.predictions.asked[self.rows[outcomes]]
+        came, refused = ~self.outcomes.expired[outcomes], asked == 0
+        if policy.learns_unasked:
+            self.learned[outcomes] &= ~refused | came
+        else:
+            self.learned[outcomes] &= ~refused
+        first_label = np.ones(len(asked), dtype=np.bool_)
+        places = [number - outcomes.start for number in self.plan.corrections]
+        first_label[[place for place in places if 0 <= place < len(asked)]] = False
+        self._counters["unasked"] += int(np.count_nonzero(refused & came & first_label))
 
     def _ask(self, policy: LabelPolicy, predictions: slice) -> None:
         """Decide for each of these predictions whether its label is asked for, and count the requests."""
-        plan, asked, counters = self.plan, self.asked, self._counters
-        assert asked is not None
+        every, counters = self.predictions, self._counters
         rows = slice(self.known + predictions.start, self.known + predictions.stop)
-        columns = self.scores[rows].tolist(), self.features[rows].tolist()
-        for sequence, event_id, score, features in zip(
-            count(plan.first + predictions.start), plan.event_ids[predictions], *columns, strict=False
-        ):
-            wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
-            counters["asked"] += wanted
-            asked.append(wanted)
+        event_ids = every.ids.column(0).rows(rows.start, rows.stop)
+        asked = policy.ask(
+            event_ids,
+            every.scores[rows],
+            every.features[rows],
+            predicted=self.plan.first + predictions.start,
+            asked=counters["asked"],
+        )
+        every.asked[rows] = asked
+        counters["asked"] += int(np.count_nonzero(asked))

@@ -6,9 +6,7 @@ a log of actions. Here these become a plan, dead letters, and changes of the tab
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Sequence
 from math import isnan
 from typing import Any, Final, NamedTuple
 
@@ -22,24 +20,23 @@ from pipeline.join.loop import (
     ActionLog,
     Message,
 )
-from pipeline.join.prediction_rows import UNDECIDED, PredictionRows
+from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import Join
 from pipeline.model.model import Model
-from pipeline.records.decoding import RejectedRecord
-from pipeline.records.fields import Id
-from pipeline.records.input_columns import InputColumns
+from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.names import Fault
 from pipeline.records.slates import item_number
+from pipeline.records.texts import Texts
+from pipeline.task.columns import Correction, Floats, OutcomeColumns
 from pipeline.task.merging import Integers, Merged
-from pipeline.task.plan import Correction, DeadLetter, Plan
-from pipeline.task.prior_predictions import PriorPredictions
+from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.slice import Slice
 from pipeline.task.state import ITEMS
 from pipeline.task.table_changes import TableChanges
 
-MAX_MESSAGES: Final = 4096
+MAX_MESSAGES: Final = 8192
 """Most messages that are joined together."""
 _OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED, Action.CORRECTED)
 _REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
@@ -70,19 +67,6 @@ class Progress(NamedTuple):
     """Outcomes of which it is known what other partitions share right before them."""
     stream_time: int
     """In milliseconds."""
-    missing_label: bool | float | None
-    """What a prediction that expires teaches."""
-
-
-class JoinedMessages(NamedTuple):
-    """What became of merged messages."""
-
-    plan: Plan
-    merged: Merged
-    """Those that were processed."""
-    counts: Counter[str]
-    stream_time: int
-    """After them, in milliseconds."""
 
 
 def join_queued(  # noqa: PLR0917 - what is read, and what is known
@@ -93,8 +77,8 @@ def join_queued(  # noqa: PLR0917 - what is read, and what is known
     model: Model,
     progress: Progress,
     max_steps: int,
-) -> JoinedMessages:
-    """Join merged messages. The tables are changed, and the queues are not.
+) -> Plan:
+    """Join merged messages, and return what follows. The tables are changed, and the queues are not.
 
     Parameters
     ----------
@@ -115,7 +99,7 @@ def join_queued(  # noqa: PLR0917 - what is read, and what is known
     return _Consequences(taken, progress, model).of(taken.run(max_steps, progress.max_outcomes))
 
 
-def pass_time(join: Join, model: Model, progress: Progress, time: int, max_steps: int) -> JoinedMessages:
+def pass_time(join: Join, model: Model, progress: Progress, time: int, max_steps: int) -> Plan:
     """Do the same without a message, as time passes up to a moment, in milliseconds."""
     queue = _NO_QUEUE
     merged = Merged(
@@ -132,7 +116,7 @@ class _Consequences:
         self.progress = progress
         self.model = model
 
-    def of(self, log: ActionLog) -> JoinedMessages:
+    def of(self, log: ActionLog) -> Plan:
         """Make the plan of the actions, and change the tables as they say."""
         merged = self.slice.merged.first(log.messages)
         happened = np.bincount(log.kinds, minlength=len(Action)).tolist()
@@ -145,70 +129,76 @@ class _Consequences:
                 np.count_nonzero(np.isin(log.sources[log.of(Action.PREDICTED)], self.slice.first_rows))
             )
             counts.update({ITEMS: items, "predictions": slates - items})
-        closing = log.of(*_OUTCOMES)
+        plan = Plan(
+            self.progress.first, self.progress.folded, log.stream_time, counts=counts, steps=log.steps
+        )
+        closing, predicted = log.of(*_OUTCOMES), log.of(Action.PREDICTED)
         sources, targets = log.sources[closing], log.targets[closing]
-        plan, opened, own = self._plan(log, closing, sources, targets)
+        opened = log.sources[predicted]
+        own = self._own_numbers(opened)
+        if len(opened):
+            versions = self.progress.folded + np.searchsorted(closing, predicted)
+            plan.predictions.append(self._predictions(opened, own, versions))
+        if len(closing):
+            outcomes = self._outcomes(sources, self._numbers(own, targets))
+            plan.outcomes.append(outcomes)
+            plan.prior += self._prior(sources, targets, outcomes.numbers)
+            corrected = np.flatnonzero(log.kinds[closing] == Action.CORRECTED)
+            if len(corrected):
+                plan.corrections = self._corrections(corrected, targets, outcomes.weights)
         if any(happened[kind] for kind in _REFUSED):
             plan.dead_letters = self._dead_letters(log, counts)
-        changes = TableChanges(self.slice, log, plan, own, sources, targets)
-        changes.apply(opened, len(self.model.features))
-        return JoinedMessages(plan, merged, counts, log.stream_time)
+        TableChanges(self.slice, log, plan, own, sources, targets).apply(opened)
+        return plan
 
-    def _plan(
-        self, log: ActionLog, closing: Integers, sources: Integers, targets: Integers
-    ) -> tuple[Plan, Integers, Integers]:
-        """Return the plan, the rows that were predicted, and the number of each row's prediction.
+    def _predictions(self, opened: Integers, own: Integers, versions: Integers) -> PredictionColumns:
+        """Return the predictions to be made.
 
         Parameters
         ----------
-        log
-            The actions.
-        closing, sources, targets
-            The places of those that make an outcome, with their labels and predictions.
+        opened
+            The rows that are predicted.
+        own
+            The number of each row's prediction, shape (n,).
+        versions
+            How many outcomes there are before each prediction.
         """
-        progress, model, n = self.progress, self.model, self.slice.n
-        predicted = log.of(Action.PREDICTED)
-        opened = log.sources[predicted]
-        interactions = self.slice.interactions if len(opened) == n else self.slice.interactions.select(opened)
-        own = self._own_numbers(opened)
+        every, features = self.slice.interactions, self.model.features
+        interactions = every if len(opened) == self.slice.n else every.select(opened)
         timestamps = self.slice.interaction_times[opened]
-        ratios: list[Any] = [*self.slice.labels.field("watch_ratio")] if self.slice.m else []
-        ratios += [each.label.watch_ratio for each in self.slice.early_labels]
-        numbers = self._numbers(own, targets)
-        times = [
-            *self.slice.label_times.tolist(),
-            *(each.label.timestamp for each in self.slice.early_labels),
-        ]
-        learned = [*model.target.labels(ratios)] if ratios else []
-        weights = list[float]()
-        if model.weighted:
-            known = [*self.slice.labels.field("weight")] if self.slice.m else []
-            weights = _spread(
-                [*known, *(each.label.weight for each in self.slice.early_labels)], sources, 1.0
-            )
-        plan = Plan(
-            first=progress.first,
-            folded=progress.folded,
-            event_ids=interactions.ids(0),
-            ids=_entity_ids(interactions, model.features.entities),
-            timestamps=timestamps.tolist(),
-            values=model.features.event.values_of(interactions.field, timestamps),
-            versions=(progress.folded + np.searchsorted(closing, predicted)).tolist(),
+        return PredictionColumns(
+            own[opened],
+            interactions.texts,
+            timestamps,
+            versions,
+            np.empty(len(opened)),
+            np.empty((len(opened), len(features))),
+            np.full(len(opened), UNDECIDED, dtype=np.int8),
+            values=features.event.values_of(interactions.field, timestamps),
             carried=interactions.carried,
-            labels=_spread(learned, sources, progress.missing_label),
-            watch_ratios=_spread(ratios, sources, None),
-            label_timestamps=_spread(times, sources, None),
-            weights=weights,
-            prior=self._prior(sources, targets, numbers),
-            steps=log.steps,
         )
-        plan.closed = array("q", numbers.tobytes())
-        if self.slice.of_slates:
-            plan.numbers = array("q", own[opened].tobytes())
-        corrected = np.flatnonzero(log.kinds[closing] == Action.CORRECTED)
-        if len(corrected):
-            plan.corrections = self._corrections(corrected, targets, weights)
-        return plan, opened, own
+
+    def _outcomes(self, sources: Integers, numbers: Integers) -> OutcomeColumns:
+        """Return the outcomes, given their labels and the numbers of their predictions."""
+        early = self.slice.early_labels
+        weights = None
+        if self.model.weighted:
+            weights = self._column("weight", [each.label.weight for each in early], 1.0)[sources]
+        moments = [each.label.timestamp for each in early]
+        return OutcomeColumns(
+            self.progress.folded,
+            numbers,
+            self._column("watch_ratio", [each.label.watch_ratio for each in early], np.nan)[sources],
+            np.concatenate([self.slice.label_times, [*moments, NO_TIMESTAMP]])[sources],
+            weights,
+            bool(self.model.features.item_entities),
+        )
+
+    def _column(self, name: str, early: list[float], missing: float) -> Floats:
+        """Return a column of labels, then of those that waited, then, where `NONE` is, what is missing."""
+        labels = self.slice.labels
+        column = labels.array(name) if self.slice.m else np.empty(0)
+        return np.concatenate([column, [*early, missing]])
 
     def _own_numbers(self, opened: Integers) -> Integers:
         """Return the number of each row's prediction, of those that are predicted; shape (n,)."""
@@ -235,7 +225,7 @@ class _Consequences:
         return numbers
 
     def _corrections(
-        self, corrected: Integers, targets: Integers, weights: Sequence[float]
+        self, corrected: Integers, targets: Integers, weights: Floats | None
     ) -> dict[int, Correction]:
         """Return what is corrected, given the places of corrections, and predictions and weights of all."""
         answered, progress = self.slice.join.answered, self.progress
@@ -247,7 +237,7 @@ class _Consequences:
             events.tolist(), targets[events].tolist(), by_label.tolist(), strict=True
         ):
             if corrects and target in last:
-                weight = weights[last[target]] if weights else 1.0
+                weight = 1.0 if weights is None else float(weights[last[target]])
                 corrections[place] = Correction(progress.folded + last[target], None, weight)
             elif corrects:
                 [row] = self.slice.closed_rows_of(np.array([target])).tolist()
@@ -258,9 +248,11 @@ class _Consequences:
             last[target] = place
         return corrections
 
-    def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> PriorPredictions:
+    def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> list[PredictionColumns]:
         """Return those of the predictions with outcomes that were made before the batch, in their order."""
         before = np.flatnonzero((targets >= self.slice.n) & (numbers < self.progress.first))
+        if not len(before):
+            return []
         closed = self.slice.of_closed(targets[before])
         entries, labels = targets[before] - self.slice.n, sources[before]
         rows = np.full(len(before), NO_ROW)
@@ -273,34 +265,29 @@ class _Consequences:
             np.flatnonzero(closed),
         ]
         of_labels, unlabelled, spilled, answered = parts
-        pending, window = self.slice.join.pending, self.slice.join.window
-        prior = _prior_in_memory(
-            pending,
-            rows[of_labels],
-            self._label_ids(labels[of_labels]),
-            *_waiting(pending, rows[of_labels], window),
-        )
-        if len(unlabelled):
-            found = pending.ids_of(rows[unlabelled])
-            ids = [*map(list, zip(*found, strict=True))]
-            others = rows[unlabelled]
-            prior.extend(_prior_in_memory(pending, others, ids, *_waiting(pending, others, window)))
+        pending, window, found = self.slice.join.pending, self.slice.join.window, list[PredictionColumns]()
+        for part, ids in (
+            (of_labels, self.slice.label_ids.select(labels[of_labels])),
+            (unlabelled, None),
+        ):
+            if len(part):
+                others = rows[part]
+                named = Texts.of_id_rows([*map(tuple, pending.ids_of(others))]) if ids is None else ids
+                times = pending.deadlines[others] - window
+                found.append(pending.predictions(others, pending.numbers[others], named, times))
         if len(spilled):
-            prior.extend(PriorPredictions.of(map(self.slice.read_spilled, entries[spilled].tolist())))
+            found.append(PredictionColumns.of([*map(self.slice.read_spilled, entries[spilled].tolist())]))
         if len(answered):
             table = self.slice.join.answered
             assert table is not None
             others = self.slice.closed_rows_of(targets[before[answered]])
             made = table.integers("predictions")[others], table.integers("timestamps")[others]
-            prior.extend(_prior_in_memory(table, others, self._label_ids(labels[answered]), *made))
-        if len(unlabelled) or len(spilled) or len(answered):
-            return prior.take(np.argsort(np.concatenate(parts)).tolist())
-        return prior
-
-    def _label_ids(self, labels: Integers) -> list[list[Id]]:
-        """Return the ids that labels name: those of events, and those of each entity."""
-        columns = range(len(self.slice.labels.texts.begins))
-        return [self.slice.labels.ids(column, labels) for column in columns]
+            named = self.slice.label_ids.select(labels[answered])
+            found.append(table.predictions(others, made[0], named, made[1]))
+        if len(found) > 1:
+            order = np.argsort(np.concatenate(parts))
+            return [PredictionColumns.concat(found).select(order)]
+        return found
 
     def _dead_letters(self, log: ActionLog, counts: Counter[str]) -> list[DeadLetter]:
         """Return the messages that could not be used, and count them by their fault."""
@@ -338,41 +325,6 @@ def reason_of(kind: Action, features: FeatureSet) -> RejectedRecord:
     assert kind is Action.ORPHAN
     about = "event_id and item" if features.item_entities else "event_id"
     return RejectedRecord(Fault.ORPHAN, f"no interaction with this {about} came while the label waited")
-
-
-def _spread(column: list[Any], sources: Integers, missing: Any) -> list[Any]:
-    """Return a column of labels as one of outcomes."""
-    if len(sources) == len(column) and (sources == np.arange(len(sources))).all():
-        return column
-    return [column[source] if source != NONE else missing for source in sources.tolist()]
-
-
-def _entity_ids(columns: InputColumns, entities: int) -> tuple[list[Id], ...]:
-    return tuple(columns.ids(1 + entity) if len(columns) else [] for entity in range(entities))
-
-
-def _prior_in_memory(
-    table: PredictionRows, rows: Integers, ids: list[list[Id]], numbers: Integers, timestamps: Integers
-) -> PriorPredictions:
-    """Return predictions of rows, given the ids of their events and of each entity, numbers and times."""
-    if not len(rows):
-        return PriorPredictions()
-    outputs = table.outputs(rows)
-    return PriorPredictions(
-        array("q", numbers.tobytes()),
-        ids[0],
-        tuple(ids[1:]),
-        timestamps.tolist(),
-        table.integers("versions")[rows].tolist(),
-        bytearray(outputs.scored.tobytes()),
-        [None if each == UNDECIDED else bool(each) for each in outputs.asked.tolist()],
-        [*outputs.challengers],
-    )
-
-
-def _waiting(pending: PredictionRows, rows: Integers, window: int) -> tuple[Integers, Integers]:
-    """Return the numbers and the times of predictions that wait."""
-    return pending.numbers[rows], pending.deadlines[rows] - window
 
 
 _NO_QUEUE: Final = RecordQueue(Position(0), 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,18 @@ from pipeline.join.answered_events import AnsweredEvents
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
 from pipeline.join.loop import NONE, Action, ActionLog
-from pipeline.join.prediction_rows import ModelColumns
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import Due
 from pipeline.records.inputs import Label
 from pipeline.records.texts import Texts
+from pipeline.task.columns import OutcomeColumns
 from pipeline.task.merging import Integers
 from pipeline.task.plan import Plan
 from pipeline.task.slice import Slice
 
 Flags: TypeAlias = NDArray[np.bool_]
+
+_NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 
 
 class TableChanges:
@@ -46,17 +48,11 @@ class TableChanges:
         self._slice, self._log, self._plan, self._own = slice_, log, plan, own
         self._sources, self._targets = sources, targets
         self._join = slice_.join
+        self._versions = plan.predictions[0].versions if plan.predictions else _NO_INTEGERS
+        self._outcomes = plan.outcomes[0] if plan.outcomes else OutcomeColumns()
 
-    def apply(self, opened: Integers, features: int) -> None:
-        """Change the tables.
-
-        Parameters
-        ----------
-        opened
-            The rows that were predicted.
-        features
-            The number of features.
-        """
+    def apply(self, opened: Integers) -> None:
+        """Change the tables, given the rows that were predicted."""
         join, targets = self._join, self._targets
         digests, until = self._closed_events()
         kept = np.flatnonzero(self._remembered(until))
@@ -69,7 +65,7 @@ class TableChanges:
             join.closed.append(digests[kept], numbers[kept], until[kept])
         elif len(kept):
             begin = join.answered.append(digests[kept], numbers[kept], until[kept], **answers)
-            self._store_prior(join.answered, begin, kept, features)
+            self._store_prior(join.answered, begin, kept)
         if len(join.closed) > join.max_closed:
             join.forget(self._log.stream_time)
         came = self._log.sources[self._log.of(Action.EARLY)]
@@ -96,7 +92,7 @@ class TableChanges:
             self._slice.digests[0] if whole else self._slice.digests[0][rows],
             self._own[rows],
             self._slice.interaction_times[rows] + join.window,
-            np.array(self._plan.versions, dtype=np.int64)[waits],
+            self._versions[waits],
             ids if whole else ids.select(rows),
         )
 
@@ -163,7 +159,7 @@ class TableChanges:
         own, waiting = targets < n, (targets >= n) & ~closed
         timestamps, versions = np.empty((2, len(targets)), dtype=np.int64)
         made = np.empty(n, dtype=np.int64)
-        made[np.flatnonzero(self._own != NONE)] = self._plan.versions
+        made[np.flatnonzero(self._own != NONE)] = self._versions
         timestamps[own], versions[own] = self._slice.interaction_times[targets[own]], made[targets[own]]
         entries = targets[waiting] - n
         timestamps[waiting] = self._slice.entries.waiting.deadlines[entries] - join.window
@@ -173,16 +169,14 @@ class TableChanges:
             rows = self._slice.closed_rows_of(targets[closed])
             timestamps[closed] = join.answered.integers("timestamps")[rows]
             versions[closed] = join.answered.integers("versions")[rows]
-        ratios = np.array(self._plan.watch_ratios, dtype=np.float64)[outcomes]
+        weights = self._outcomes.weights
         return {
             "versions": versions,
             "timestamps": timestamps,
-            "predictions": np.frombuffer(self._plan.closed, dtype=np.int64)[outcomes],
+            "predictions": self._outcomes.numbers[outcomes],
             "id_digests": self._id_digests(sources, targets),
-            "values": ratios,
-            "weights": np.array(self._plan.weights)[outcomes]
-            if self._plan.weights
-            else np.ones(len(targets)),
+            "values": self._outcomes.values[outcomes],
+            "weights": np.ones(len(targets)) if weights is None else weights[outcomes],
             "learned": np.full(len(targets), np.nan),
         }
 
@@ -200,15 +194,13 @@ class TableChanges:
             digests[others] = digester.digests_of_rows(Texts.of_id_rows(ids))
         return digests
 
-    def _store_prior(self, table: AnsweredEvents, begin: int, outcomes: Integers, features: int) -> None:
+    def _store_prior(self, table: AnsweredEvents, begin: int, outcomes: Integers) -> None:
         """Keep what the model predicted before the batch for events that are now closed."""
-        prior, numbers = self._plan.prior, np.frombuffer(self._plan.closed, dtype=np.int64)
-        places = np.cumsum(numbers < self._plan.first) - 1
-        before = np.flatnonzero(numbers[outcomes] < self._plan.first)
+        first = self._outcomes.numbers < self._plan.first
+        before = np.flatnonzero(first[outcomes])
         if len(before):
-            asked = np.array([NONE if each is None else each for each in prior.asked], dtype=np.int8)
-            outputs = ModelColumns(prior.scored(features), asked, prior.challengers)
-            table.store(begin + before, outputs.select(places[outcomes[before]]))
+            places = np.cumsum(first) - 1
+            table.store(begin + before, self._plan.prior[0], places[outcomes[before]])
 
     # Labels that wait.
 

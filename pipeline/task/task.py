@@ -29,7 +29,7 @@ from pipeline.task.inbox import Inbox
 from pipeline.task.live_tables import LiveTable, LiveTables
 from pipeline.task.merging import Merged, merge_queued
 from pipeline.task.plan import DeadLetter, Plan
-from pipeline.task.planning import MAX_MESSAGES, JoinedMessages, Progress, join_queued, pass_time
+from pipeline.task.planning import MAX_MESSAGES, Progress, join_queued, pass_time
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import (
@@ -110,7 +110,7 @@ class Task:
         self.comparison = Comparison(model) if model.challengers else None
         """Counts of champion and challengers; None where there are no challengers."""
         self._missing_label = model.target.missing_label(settings.on_missing)
-        self._plan = Plan(0, 0)
+        self._plan = Plan(0, 0, NO_TIMESTAMP)
         self._stride = STRIDE if slates else 1
         """How far the numbers of two predictions are from one another: see `pipeline.records.slates`."""
 
@@ -145,12 +145,18 @@ class Task:
         self.tables.rewind()
 
     def _begin_batch(self) -> Plan:
-        self._plan = Plan(self.predicted * self._stride, self.model.folded)
+        self._plan = Plan(self.predicted * self._stride, self.model.folded, self.stream_time)
         return self._plan
 
     def _finish_batch(self) -> Batch:
         batch = run_plan(
-            self._plan, self.model, self.join, self.counters, outbox=self.outbox, policy=self.policy
+            self._plan,
+            self.model,
+            self.join,
+            self.counters,
+            self._missing_label,
+            outbox=self.outbox,
+            policy=self.policy,
         )
         if self.comparison is not None:
             self._compare(batch.outcomes, self.comparison)
@@ -159,17 +165,12 @@ class Task:
     def _compare(self, outcomes: OutcomeColumns, comparison: Comparison) -> None:
         """Count the labelled outcomes whose predictions the current learners made."""
         since = self.earlier[-1].predictions if self.earlier else 0
-        rows = [
-            row
-            for row, (sequence, ratio) in enumerate(
-                zip(outcomes.prediction_sequences, outcomes.watch_ratios, strict=True)
-            )
-            if ratio is not None and sequence >= since
-        ]
+        rows = np.flatnonzero(~outcomes.expired & (outcomes.prediction_sequences >= since))
+        scores = [outcomes.challengers[row] for row in rows.tolist()] if outcomes.challengers else []
         comparison.add(
             outcomes.scores[rows],
-            [outcomes.challengers[row] or {} for row in rows],
-            [outcomes.watch_ratios[row] or 0.0 for row in rows],
+            [{} if each is None else each.by_name() for each in scores],
+            outcomes.values[rows].tolist(),
         )
 
     def _next_queue(self) -> RecordQueue | LiveTable | None:
@@ -207,43 +208,40 @@ class Task:
         if not len(merged.kinds):  # another window begins before the next message
             self._take(pass_time(self.join, self.model, self._progress, time, max_steps))
             return
-        found = join_queued(
+        plan = join_queued(
             self.interactions, self.labels, merged, self.join, self.model, self._progress, max_steps
         )
-        plan, taken = found.plan, found.merged
-        if self.tables and plan.event_ids:
-            plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
-            plan.tables = [self.tables.versions] * len(plan.event_ids)
-        self.interactions.skip(taken.interactions)
-        self.labels.skip(taken.labels)
-        self._take(found)
+        if self.tables:
+            for predictions in plan.predictions:
+                self.tables.fill(predictions)
+        self.interactions.skip(plan.counts["interactions"])
+        self.labels.skip(plan.counts["labels"])
+        self._take(plan)
 
-    def _take(self, found: JoinedMessages) -> None:
+    def _take(self, plan: Plan) -> None:
         """Append what was joined."""
-        plan = found.plan
-        self.counters.update(found.counts)
-        self.predicted += found.counts["predictions"]
-        for number in range(len(plan.closed)):
+        self.counters.update(plan.counts)
+        self.predicted += plan.counts["predictions"]
+        for number in range(sum(map(len, plan.outcomes))):
             if not (shares := self.inbox.drain()):
                 break
             plan.received[number] = shares
         self._plan.extend(plan)
-        self.stream_time = found.stream_time
-        self.inbox.move(found.stream_time)
+        self.stream_time = plan.stream_time
+        self.inbox.move(self.stream_time)
         if self.outbox is not None:
-            self.outbox.move(found.stream_time, self._plan.outcomes)
+            self.outbox.move(self.stream_time, self._plan.next_outcome)
 
     @property
     def _progress(self) -> Progress:
         plan = self._plan
         return Progress(
             self.predicted,
-            plan.outcomes,
+            plan.next_outcome,
             plan.first,
             plan.folded,
             self.inbox.max_outcomes,
             self.stream_time,
-            self._missing_label,
         )
 
     def _apply(self, table: LiveTable) -> None:

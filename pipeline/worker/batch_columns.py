@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
 from pipeline.records import decimals
 from pipeline.records.column_encoder import Column, ColumnEncoder
 from pipeline.records.encoding import encode
+from pipeline.records.fields import Status
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.texts import NO_TEXTS, Integers, Texts
+from pipeline.records.texts import LINE_FEED, NO_TEXTS, Integers, Texts
 from pipeline.task.batch import Batch
-from pipeline.task.columns import OutcomeColumns, PredictionColumns
+from pipeline.task.columns import OutcomeColumns
 
 _LABELLED: Final = b'"labelled"\n'
 
@@ -34,15 +37,13 @@ def is_usual(batch: Batch) -> bool:
     """
     predictions, outcomes = batch.predictions, batch.outcomes
     return (
-        predictions.asked is None
-        and not len(predictions.positions)
-        and not len(outcomes.positions)
-        and all(_only_none(each) for each in (predictions.challengers, outcomes.challengers, outcomes.asked))
+        not predictions.of_slates
+        and not outcomes.of_slates
+        and not predictions.challengers
+        and not outcomes.challengers
+        and outcomes.asked is None
+        and not (predictions.asked != UNDECIDED).any()
     )
-
-
-def _only_none(column: Sequence[object]) -> bool:
-    return column.count(None) == len(column)
 
 
 class UsualBatchEncoder:
@@ -65,18 +66,18 @@ class UsualBatchEncoder:
         """Encode predictions; return them, and where the prefix of each one's outcome ends."""
         if not len(columns):
             return NO_TEXTS, NO_TEXTS.ends
+        ids = columns.ids
         fields: list[Column] = [
-            columns.event_ids,
-            *columns.ids,
-            columns.timestamps,
-            columns.scores,
+            *(ids.column(number).joined(LINE_FEED).tobytes() for number in range(len(ids.begins))),
+            columns.timestamps.tolist(),
+            columns.scores.tolist(),
             columns.probabilities,
             columns.predicted,
             decimals.encode_lines(columns.features),
             *([columns.tables] if columns.tables else []),
             *zip(*columns.carried, strict=True),
-            columns.versions,
-            range(columns.first, columns.first + len(columns)),
+            columns.versions.tolist(),
+            columns.numbers.tolist(),
         ]
         return self._predictions.encode(len(columns), fields)
 
@@ -85,14 +86,16 @@ class UsualBatchEncoder:
         if not len(columns):
             return NO_TEXTS
         fields: list[Column] = [
-            columns.prediction_sequences,
-            columns.watch_ratios,
-            *([columns.weights] if columns.weights else []),
+            columns.prediction_sequences.tolist(),
+            or_none(columns.values, columns.expired),
+            *([] if columns.weights is None else [columns.weights.tolist()]),
             columns.labels,
-            columns.label_timestamps,
+            or_none(columns.label_timestamps, columns.expired),
             columns.correct,
             columns.losses,
-            _statuses(columns),
+            _LABELLED * len(columns)
+            if not (columns.expired.any() or columns.corrected)
+            else statuses(columns),
             range(columns.first, columns.first + len(columns)),
         ]
         rests = self._rests(columns)
@@ -109,17 +112,22 @@ class UsualBatchEncoder:
         for row, each in corrected.items():
             if each.former is not None:
                 rests[row] += b"," + self._former + b":" + encode(each.former)
-            if each.former_weight != 1.0:
-                rests[row] += b"," + self._former_weight + b":" + encode(each.former_weight)
+            if each.weight != 1.0:
+                rests[row] += b"," + self._former_weight + b":" + encode(each.weight)
         return b"}\n".join([*rests, b""])
 
 
-def _statuses(columns: OutcomeColumns) -> Column:
+def or_none(column: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
+    """Return a column as objects, None where it is missing."""
+    found: list[Any] = column.tolist()
+    for row in np.flatnonzero(missing).tolist():
+        found[row] = None
+    return found
+
+
+def statuses(columns: OutcomeColumns) -> list[Status]:
     """Return the status of each outcome."""
-    moments = columns.label_timestamps
-    if None not in moments and not columns.corrected:
-        return _LABELLED * len(moments)
-    statuses = ["expired" if moment is None else "labelled" for moment in moments]
-    for row, corrected in columns.corrected.items():
-        statuses[row] = corrected.status
-    return statuses
+    found: list[Status] = ["expired" if each else "labelled" for each in columns.expired.tolist()]
+    for row in columns.corrected:
+        found[row] = "replaced" if columns.replaces else "corrected"
+    return found

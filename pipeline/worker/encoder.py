@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import count, repeat
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
+from pipeline.join.records import ChallengerScores
 from pipeline.join.tables import Join
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
-from pipeline.records.fields import Id, Status
+from pipeline.records.fields import Id
 from pipeline.records.names import (
     EXCEPTION_HEADER,
     MESSAGE_HEADER,
@@ -25,22 +27,21 @@ from pipeline.records.names import (
 from pipeline.records.outcome_encoder import encode_label_fields, prefix_end
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
-from pipeline.records.slates import Slates
-from pipeline.records.texts import Texts, id_name_lengths
+from pipeline.records.slates import STRIDE, Slates
+from pipeline.records.texts import Texts, id_name_lengths, key_texts
 from pipeline.records.waiting_texts import COMPACT_AFTER, WaitingTexts
 from pipeline.task.batch import Batch
-from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.columns import OutcomeColumns
 from pipeline.task.plan import DeadLetter
-from pipeline.worker.batch_columns import FEWEST, UsualBatchEncoder, is_usual
+from pipeline.worker.batch_columns import FEWEST, UsualBatchEncoder, is_usual, or_none, statuses
 
 
 class EncodedRecords(NamedTuple):
     """Records for one topic, in the order of their sequences."""
 
     values: Sequence[bytes]
-    keys: Sequence[Id]
-    """The ids of which the records' keys are made."""
-    timestamps: list[int]
+    keys: Sequence[bytes]
+    timestamps: NDArray[np.int64]
     """Event times, in milliseconds."""
 
 
@@ -127,10 +128,18 @@ class RecordEncoder:
         values = self._usual.outcomes(outcomes, prefixes)
         self._keep_prefixes(batch, prefixes)
         return EncodedBatch(
-            EncodedRecords(texts, predictions.keys, predictions.timestamps),
-            EncodedRecords(values, outcomes.keys, outcomes.timestamps),
-            EncodedRecords([], [], []),
+            EncodedRecords(texts, self._keys(predictions), predictions.timestamps),
+            EncodedRecords(values, key_texts(outcomes.keys), outcomes.timestamps),
+            NO_RECORDS,
         )
+
+    def _keys(self, predictions: PredictionColumns, rows: Sequence[int] | None = None) -> Sequence[bytes]:
+        """Return the keys of records of predictions, or of some rows."""
+        if not len(predictions):
+            return ()
+        key = self._types.key_entity
+        ids = predictions.ids.column(0 if key is None else 1 + key)
+        return key_texts(ids if rows is None else ids.select(np.array(rows, dtype=np.int64)))
 
     def _encode_records(self, batch: Batch) -> EncodedBatch:
         """Encode any batch, record by record."""
@@ -140,12 +149,22 @@ class RecordEncoder:
         prefixes = self._prefixes(batch, *_with_prefix_ends(texts))
         values = _encode_outcomes(outcomes, prefixes, self._types)
         self._keep_prefixes(batch, prefixes)
+        firsts = [rows.start for rows in predictions.slates] if self._types.slates is not None else None
+        keys = self._keys(predictions, firsts)
+        moments = predictions.timestamps if firsts is None else predictions.timestamps[firsts]
+        if self._types.slates is not None:
+            texts = _encode_slates(predictions, features, self._types.slates)
+        requested = batch.requested.tolist()
         return EncodedBatch(
-            EncodedRecords(texts, predictions.keys, predictions.timestamps)
-            if self._types.slates is None
-            else _encode_slates(predictions, features, self._types.slates),
-            EncodedRecords(values, outcomes.keys, outcomes.timestamps),
-            _encode_requests(batch.requests, predictions, self._types.label_request),
+            EncodedRecords(texts, keys, moments),
+            EncodedRecords(values, key_texts(outcomes.keys), outcomes.timestamps),
+            EncodedRecords(
+                _encode_requests(batch, requested, self._types.label_request),
+                self._keys(predictions, requested),
+                predictions.timestamps[requested],
+            )
+            if requested
+            else NO_RECORDS,
         )
 
     def _prefixes(self, batch: Batch, texts: Texts, prefix_ends: NDArray[np.int64]) -> Texts:
@@ -159,7 +178,7 @@ class RecordEncoder:
             The texts of its predictions, and where the prefix of each one's outcome ends.
         """
         predictions, outcomes = batch.predictions, batch.outcomes
-        own, numbers, corrected = predictions.numbers, outcomes.prediction_numbers, outcomes.corrected
+        own, numbers, corrected = predictions.numbers, outcomes.numbers, outcomes.corrected
         before = numbers < own[0] if len(own) else np.ones(len(numbers), dtype=np.bool_)
         first = np.ones(len(numbers), dtype=np.bool_)  # which are no corrections
         first[[*corrected]] = False
@@ -255,62 +274,56 @@ def _encode_predictions(
     if not len(columns):
         return []
     make: Any = record  # whose ids are the stream's
-    slates = () if not len(columns.positions) else (columns.positions.tolist(),)
     return encode_all(
         map(
             make,
-            columns.event_ids,
-            *columns.ids,
-            columns.timestamps,
-            columns.scores,
+            *_ids(columns),
+            columns.timestamps.tolist(),
+            columns.scores.tolist(),
             columns.probabilities,
             columns.predicted,
             map(msgspec.Raw, features),
             *((columns.tables,) if columns.tables else ()),
             *zip(*columns.carried, strict=True),
-            columns.versions,
-            *slates,
-            columns.sequences.tolist() if slates else count(columns.first),
-            columns.challengers,
-            repeat(None) if columns.asked is None else columns.asked,
+            columns.versions.tolist(),
+            *(((columns.numbers % STRIDE).tolist(),) if columns.of_slates else ()),
+            columns.sequences.tolist(),
+            _by_name(columns.challengers),
+            _asked(columns.asked),
         )
     )
 
 
-def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates: Slates) -> EncodedRecords:
+def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates: Slates) -> list[bytes]:
     """Encode the predictions of slates, given the features of their items as text."""
     if not len(columns):
-        return EncodedRecords([], [], [])
+        return []
+    event_ids, *ids = _ids(columns)
     items = [
-        slates.make_item(ids, *rest)
-        for ids, *rest in zip(
-            zip(*columns.ids, strict=True),
-            columns.scores,
+        slates.make_item(entities, *rest)
+        for entities, *rest in zip(
+            zip(*ids, strict=True),
+            columns.scores.tolist(),
             columns.probabilities,
             columns.predicted,
             map(msgspec.Raw, features),
             *zip(*columns.carried, strict=True),
-            columns.challengers,
+            _by_name(columns.challengers) if columns.challengers else [None] * len(columns),
             strict=True,
         )
     ]
-    firsts = [rows.start for rows in columns.slates]
-    records = [
+    moments, versions = columns.timestamps.tolist(), columns.versions.tolist()
+    return encode_all(
         slates.make(
-            columns.event_ids[rows.start],
-            [column[rows.start] for column in columns.ids],
-            columns.timestamps[rows.start],
+            event_ids[rows.start],
+            [column[rows.start] for column in ids],
+            moments[rows.start],
             items[rows],
             columns.tables[rows.start] if columns.tables else None,
-            columns.versions[rows.start],
+            versions[rows.start],
             sequence,
         )
         for sequence, rows in enumerate(columns.slates, columns.first)
-    ]
-    return EncodedRecords(
-        encode_all(records),
-        [columns.keys[row] for row in firsts],
-        [columns.timestamps[row] for row in firsts],
     )
 
 
@@ -321,32 +334,37 @@ def _encode_outcomes(columns: OutcomeColumns, prefixes: Texts, types: OutputType
     rests = encode_label_fields(
         map(
             types.label_fields,
-            columns.prediction_sequences,
-            columns.watch_ratios,
-            *((columns.weights,) if columns.weights else ()),
+            columns.prediction_sequences.tolist(),
+            or_none(columns.values, columns.expired),
+            *(() if columns.weights is None else (columns.weights.tolist(),)),
             columns.labels,
-            columns.label_timestamps,
+            or_none(columns.label_timestamps, columns.expired),
             columns.correct,
             columns.losses,
-            _statuses(columns),
+            statuses(columns),
             count(columns.first),
             map(columns.shared.get, range(len(columns))) if columns.shared else repeat(None),
-            columns.challengers,
-            columns.asked,
+            _by_name(columns.challengers),
+            repeat(None) if columns.asked is None else _asked(columns.asked),
             *_formers(columns, weighted=types.outcome.weighted),
         )
     )
     return [prefix + rest for prefix, rest in zip(prefixes, rests, strict=True)]
 
 
-def _statuses(columns: OutcomeColumns) -> list[Status]:
-    """Return the status of each outcome."""
-    statuses: list[Status] = [
-        "expired" if moment is None else "labelled" for moment in columns.label_timestamps
-    ]
-    for row, corrected in columns.corrected.items():
-        statuses[row] = corrected.status
-    return statuses
+def _ids(columns: PredictionColumns) -> list[list[Id]]:
+    """Return the ids of events, then those of each entity."""
+    return [columns.ids_of(number) for number in range(len(columns.ids.begins))]
+
+
+def _by_name(scores: Sequence[ChallengerScores | None]) -> Iterable[dict[str, float] | None]:
+    """Return the scores of challengers as they are written; None for each where there are none."""
+    return [None if each is None else each.by_name() for each in scores] if scores else repeat(None)
+
+
+def _asked(column: NDArray[np.int8]) -> list[bool | None]:
+    """Return as they are written whether labels are asked for."""
+    return [None if each == UNDECIDED else bool(each) for each in column.tolist()]
 
 
 def _formers(columns: OutcomeColumns, *, weighted: bool) -> list[Iterable[float | None]]:
@@ -356,31 +374,23 @@ def _formers(columns: OutcomeColumns, *, weighted: bool) -> list[Iterable[float 
     if columns.corrected:
         found = [columns.corrected.get(row) for row in range(len(columns))]
         values = [None if each is None else each.former for each in found]
-        weights = [
-            None if each is None or each.former_weight == 1.0 else each.former_weight for each in found
-        ]
+        weights = [None if each is None or each.weight == 1.0 else each.weight for each in found]
     return [values, weights] if weighted else [values]
 
 
-def _encode_requests(
-    columns: LabelRequestColumns, predictions: PredictionColumns, record: type[LabelRequest]
-) -> EncodedRecords:
+def _encode_requests(batch: Batch, rows: list[int], record: type[LabelRequest]) -> list[bytes]:
     make: Any = record  # whose ids are the stream's
-    values = [
-        encode(
-            make(
-                predictions.event_ids[row],
-                *(column[row] for column in predictions.ids),
-                predictions.timestamps[row],
-                predictions.scores[row],
-                predictions.first + row,
-                sequence,
-            )
-        )
-        for sequence, row in enumerate(columns.rows, columns.first)
+    predictions = batch.predictions
+    columns = [
+        *_ids(predictions),
+        predictions.timestamps.tolist(),
+        predictions.scores.tolist(),
+        predictions.sequences.tolist(),
     ]
-    return EncodedRecords(
-        values,
-        [predictions.keys[row] for row in columns.rows],
-        [predictions.timestamps[row] for row in columns.rows],
-    )
+    return [
+        encode(make(*(column[row] for column in columns), sequence))
+        for sequence, row in enumerate(rows, batch.first_request)
+    ]
+
+
+NO_RECORDS: Final = EncodedRecords((), (), np.empty(0, dtype=np.int64))

@@ -17,7 +17,6 @@ from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
-from pipeline.records.texts import key_texts
 from pipeline.recovery.checkpoint_writer import (
     input_offsets,
     next_slot,
@@ -291,12 +290,12 @@ class TransactionWriter:
 
     def _produce_encoded(self, topic: str, partition: int, records: EncodedRecords) -> DeliveryReport | None:
         """Produce records; return the delivery report of the first, if there are any."""
-        if not records.values:
+        if not len(records.values):
             return None
         values = records.values
         if encode_values := self._encoders.get(topic):
             values = encode_values(values)
-        return self._batches.produce(topic, partition, values, key_texts(records.keys), records.timestamps)
+        return self._batches.produce(topic, partition, values, records.keys, records.timestamps)
 
     def _produce_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source

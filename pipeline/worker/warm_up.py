@@ -23,6 +23,7 @@ from pipeline.config.settings import Config
 from pipeline.join import loop, symbols
 from pipeline.join.warm_up import warm_up as warm_up_join
 from pipeline.kafka import batch_producer
+from pipeline.model import label_policy
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.model.warm_up import warm_up_statistics
@@ -56,6 +57,7 @@ def warm_up(factory: ModelFactory) -> None:
 def _warm_up_all_but_learner() -> None:
     warm_up_statistics()
     warm_up_join()
+    label_policy.warm_up()
     symbols.warm_up()
     loop.warm_up()
     merging.warm_up()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline.kafka.batch_producer import BatchProducer
@@ -18,10 +19,10 @@ def test_both_ways_write_the_same(
     ids: list[int | str], bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
-    topics, timestamps = pipeline.topics, [1_600_000_000_000 + number for number in range(COUNT)]
+    topics, timestamps = pipeline.topics, 1_600_000_000_000 + np.arange(COUNT)
     values = [b'{"number":%d}' % number for number in range(COUNT)]
     texts = Texts.of(values)
-    producer, keys, written = input_producer(bootstrap), key_texts([*ids]), {}
+    producer, keys, written = input_producer(bootstrap), key_texts(Texts.of_ids([*ids], []).column(0)), {}
     for topic, native in ((topics.interactions, False), (topics.labels, True)):
         batches = BatchProducer(producer, native=native)
         reports = [
@@ -35,4 +36,4 @@ def test_both_ways_write_the_same(
     assert written[True] == written[False]
     assert [each.value for each in written[True]] == [*values, *values, values[0]]
     assert {each.partition for each in written[True]} == {1}
-    assert [each.timestamp for each in written[True]][:COUNT] == timestamps
+    assert [each.timestamp for each in written[True]][:COUNT] == timestamps.tolist()

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.prediction_rows import UNDECIDED
+from pipeline.join.prediction_columns import UNDECIDED
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.records.fields import Id
+from pipeline.records.texts import NO_TEXTS
 
 
 def pending_of(join: Join) -> list[Pending]:
     """Return the predictions that wait in memory, in their order."""
     pending, rows = join.pending, join.pending.live()
-    outputs = pending.outputs(rows)
+    deadlines = pending.deadlines[rows]
+    columns = pending.predictions(rows, pending.numbers[rows], NO_TEXTS, deadlines - join.window)
+    scored = (
+        np.column_stack([columns.scores, columns.features])
+        if columns.features.size
+        else np.empty((len(rows), 0))
+    )
     return [
         Pending(
             event_id,
             tuple(ids),
-            int(pending.deadlines[row]) - join.window,
-            int(pending.integers("versions")[row]),
-            int(pending.numbers[row]),
-            outputs.scored[place].tobytes(),
-            None if outputs.asked[place] == UNDECIDED else bool(outputs.asked[place]),
-            outputs.challengers[place],
+            int(columns.timestamps[place]),
+            int(columns.versions[place]),
+            int(columns.numbers[place]),
+            scored[place].tobytes(),
+            None if columns.asked[place] == UNDECIDED else bool(columns.asked[place]),
+            columns.challengers[place] if columns.challengers else None,
         )
-        for place, (row, (event_id, *ids)) in enumerate(zip(rows.tolist(), pending.ids_of(rows), strict=True))
+        for place, (event_id, *ids) in enumerate(pending.ids_of(rows))
     ]
 
 

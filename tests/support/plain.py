@@ -158,7 +158,7 @@ class Plain:
                 self._expire(cast(Waiting, self._first_due()), NO_TIMESTAMP)
 
     def _prediction(self, record: Interaction, position: int) -> Waiting:
-        values = self.model.features.event.values([record], np.array([record.timestamp]))
+        values = self.model.features.event.values([record], np.array([record.timestamp]))[0].tolist()
         output = self.model.predict(record, values)
         asked = None
         if self.policy is not None:

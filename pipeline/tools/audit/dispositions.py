@@ -94,7 +94,7 @@ def match_key(record: Interaction | Label, event: EventFeatures) -> MatchKey:
     """
     if isinstance(record, Label):
         return record.ids, record.timestamp, record.watch_ratio, (record.weight,)
-    values = tuple(event.values([record], np.array([record.timestamp])))
+    values = tuple(event.values([record], np.array([record.timestamp]))[0].tolist())
     return record.ids, record.timestamp, None, values + record.carried
 
 

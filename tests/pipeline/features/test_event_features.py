@@ -61,8 +61,8 @@ def record_of(stream: Stream, message: dict[str, Any]) -> Any:
 def values_of(stream: Stream, message: dict[str, Any]) -> dict[str, float]:
     record, features = record_of(stream, message), FeatureSet.of(stream)
     assert not isinstance(record, RejectedRecord), record.reason
-    values = features.event.values([record], np.array([record.timestamp]))
-    return dict(zip(features.event.names, values, strict=True))
+    [values] = features.event.values([record], np.array([record.timestamp]))
+    return dict(zip(features.event.names, values.tolist(), strict=True))
 
 
 def test_each_kind_of_feature_is_made_of_its_field() -> None:

@@ -35,6 +35,6 @@ def test_features_come_back_bit_for_bit(batches: list[list[tuple[float, ...]]]) 
     for batch in batches:
         begin, scored = len(expected), np.array(batch)
         columns.resize(begin + len(batch))
-        columns.store(begin + np.arange(len(batch)), scored)
+        columns.store(begin + np.arange(len(batch)), scored[:, 0], scored[:, 1:])
         expected = np.concatenate([expected, scored])
-        assert columns.of(np.arange(len(expected))).tobytes() == expected.tobytes()
+        assert np.column_stack(columns.of(np.arange(len(expected)))).tobytes() == expected.tobytes()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import repeat
-
+import numpy as np
 import pytest
 from confluent_kafka import KafkaException, Producer
 
@@ -19,7 +18,7 @@ def producer(**settings: int) -> Producer:
 
 def produce(to: Producer, values: list[bytes], *, native: bool) -> None:
     keys = [*map(str.encode, map(str, range(len(values))))]
-    BatchProducer(to, native=native).produce("topic", 0, values, keys, [*repeat(1, len(values))])
+    BatchProducer(to, native=native).produce("topic", 0, values, keys, np.ones(len(values), dtype=np.int64))
 
 
 def test_the_installed_client_is_known() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pipeline.config.settings import Labels
 from pipeline.model.comparison import Comparison, LearnerMetrics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.records.outputs import Outcome
+from pipeline.records.texts import Texts
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import (
@@ -47,8 +49,8 @@ def expected(written: list[bytes], since: int) -> dict[str, LearnerMetrics]:
 class NothingAsked(LabelPolicy):
     """Asks for no label."""
 
-    def asks(self, *_: object, **__: object) -> bool:
-        return False
+    def ask(self, event_ids: Texts, *_: object, **__: object) -> NDArray[np.bool_]:
+        return np.zeros(len(event_ids), dtype=np.bool_)
 
 
 def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log_odds: set[str]) -> None:

@@ -32,7 +32,7 @@ def test_what_is_explained_is_what_was_written(given_inputs: Inputs, limit: int)
         assert (found is not None) == unchanged
         if found is not None:
             assert found.score == written.scores[-1]
-            assert found.event_id == str(written.event_ids[-1])
+            assert found.event_id == str(written.ids_of(0)[-1])
             assert found.sequence == written.first + len(written) - 1
             assert abs(math.fsum(term.value for term in found.terms) - found.score) < 1e-12
 
@@ -53,7 +53,7 @@ def test_explaining_changes_nothing() -> None:
     for task in (explained, plain):
         scores.append([])
         for batch in batches(task, inputs(events, labels), 7):
-            scores[-1] += batch.predictions.scores
+            scores[-1] += batch.predictions.scores.tolist()
             if task is explained:
                 explain_last(task, batch)
     assert scores[0] == scores[1]

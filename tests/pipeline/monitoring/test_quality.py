@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from forks.validation import auc, calibration_error, log_loss
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.tables import Tables
+from pipeline.join.records import ChallengerScores
 from pipeline.model.model import Model
 from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, WARM_UP, QualityWindow
-from pipeline.task.columns import CorrectedOutcome, OutcomeColumns
+from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.task.columns import Correction, OutcomeColumns
 from tests.support.builders import CHALLENGERS, small_learner
 from tests.support.examples import examples
 
@@ -30,19 +32,15 @@ def outcomes(
 ) -> OutcomeColumns:
     """Outcomes that have what the window reads."""
     n = len(values)
-    found = OutcomeColumns()
-    columns = {
-        "keys": list(range(n)),
-        "prediction_sequences": range(first, first + n),
-        "watch_ratios": values,
-        "scores": np.array(scores, dtype=float),
-        "means": np.full((n, 2), 0.5) if means is None else np.array(means),
-        "challengers": challengers or [None] * n,
-        "corrected": corrected or {},
-    }
-    for name, column in columns.items():
-        object.__setattr__(found, name, column)
-    return found
+    return OutcomeColumns(
+        numbers=np.arange(first, first + n),
+        values=np.array(values, dtype=np.float64),
+        label_timestamps=np.array([NO_TIMESTAMP if each is None else 0 for each in values], dtype=np.int64),
+        scores=np.array(scores, dtype=float),
+        means=np.full((n, 2), 0.5) if means is None else np.array(means),
+        challengers=[ChallengerScores.of(each) for each in challengers],
+        corrected=corrected or {},
+    )
 
 
 def model(**more: Any) -> Model:
@@ -78,7 +76,7 @@ def test_the_window_is_the_last_labelled_events_however_batches_fall(
 
 def test_corrections_and_predictions_of_former_learners_do_not_count() -> None:
     window, one = QualityWindow(model()), model()
-    corrected: dict[int, CorrectedOutcome] = {1: None}  # type: ignore[dict-item]  # its place is read alone
+    corrected = {1: Correction(0, None, 1.0)}
     window.add(outcomes([1.0, 1.0, 1.0, 1.0], [1.0] * 4, first=8, corrected=corrected), one, 9)
     assert window.figures.events == 2
     window.add(outcomes([1.0], [1.0], first=0), one, 9)

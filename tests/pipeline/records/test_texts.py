@@ -47,7 +47,7 @@ def test_ids_are_columns_of_texts(
     for number, column in enumerate((events, users)):
         assert own.column(number).decode(decode) == column
         assert twice.column(number).decode(decode) == column + [column[row] for row in rows]
-        assert [*key_texts(column)] == [str(each).encode() for each in column]
+        assert [*key_texts(own.column(number))] == [str(each).encode() for each in column]
 
 
 def test_a_missing_text_is_empty() -> None:

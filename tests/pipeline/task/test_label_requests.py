@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pipeline.config.settings import Labels
 from pipeline.model.label_policy import LabelPolicy
@@ -13,6 +15,7 @@ from pipeline.records.encoding import encode
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, prefix_end
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
+from pipeline.records.texts import Texts
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import (
@@ -37,9 +40,20 @@ class Chosen(LabelPolicy):
         self.events = events
         self.counts: list[tuple[int, int]] = []
 
-    def asks(self, event_id: object, *_: object, predicted: int, asked: int) -> bool:
-        self.counts.append((predicted, asked))
-        return event_id in self.events
+    def ask(
+        self,
+        event_ids: Texts,
+        scores: NDArray[np.float64],  # noqa: ARG002 - it is told
+        features: NDArray[np.float64],  # noqa: ARG002
+        *,
+        predicted: int,
+        asked: int,
+    ) -> NDArray[np.bool_]:
+        chosen = np.array([int(each) in self.events for each in event_ids], dtype=np.bool_)
+        for number, each in enumerate(chosen):
+            self.counts.append((predicted + number, asked))
+            asked += each
+        return chosen
 
 
 def play(
@@ -110,7 +124,7 @@ def test_without_a_policy_records_have_no_asked_field() -> None:
     feed_all(task, four())
     batch = RecordEncoder().encode(task.advance(ALL))
     assert not any(b"asked" in value for value in (*batch.predictions.values, *batch.outcomes.values))
-    assert batch.requests.values == []
+    assert not batch.requests.values
     assert task.counters["asked"] == task.counters["unasked"] == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from array import array
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -15,11 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import CARRIED, Stream
+from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
+from pipeline.join.records import ChallengerScores
 from pipeline.records import column_encoder, texts, waiting_texts
+from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
+from pipeline.records.texts import Texts
 from pipeline.task.batch import Batch
-from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.columns import OutcomeColumns
 from pipeline.worker.batch_columns import FEWEST, is_usual
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from tests.support.builders import WEIGHTED
@@ -89,17 +92,15 @@ def prediction_columns(draw: st.DrawFn, types: OutputTypes, first: int, count: i
     width = draw(st.sampled_from([1, types.features]))
     of_features = draw(st.sampled_from([features, features | numbers]))
     return PredictionColumns(
-        first,
-        event_ids := column(draw, ids, count),
-        tuple(column(draw, ids, count) for _ in range(types.entities)),
-        event_ids,
-        column(draw, st.integers(0, 2**53), count),
-        column(draw, numbers, count),
-        column(draw, st.none() | numbers, count),
-        column(draw, st.booleans() | numbers, count),
+        np.arange(first, first + count),
+        Texts.of_ids(column(draw, ids, count), [column(draw, ids, count) for _ in range(types.entities)]),
+        np.array(column(draw, st.integers(0, 2**53), count), dtype=np.int64),
+        np.array(column(draw, st.integers(0, 2**40), count), dtype=np.int64),
+        np.array(column(draw, numbers, count), dtype=np.float64),
         np.array(column(draw, of_features, count * width), dtype=np.float64).reshape(count, width),
-        column(draw, st.integers(0, 2**40), count),
-        [None] * count,
+        np.full(count, UNDECIDED, dtype=np.int8),
+        probabilities=column(draw, st.none() | numbers, count),
+        predicted=column(draw, st.booleans() | numbers, count),
         tables=column(draw, st.fixed_dictionaries({"items": st.integers(0, 9), "é": st.just(0)}), count)
         if "tables" in fields
         else [],
@@ -113,22 +114,25 @@ def outcome_columns(draw: st.DrawFn, types: OutputTypes, first: int, chosen: lis
     weighted = "weight" in [field.name for field in msgspec.structs.fields(types.label_fields)]
     make: Any = types.share
     share = make(*[0 for field in msgspec.structs.fields(types.share) if field.required])
-    moments = draw(st.sampled_from([st.integers(0, 2**53), st.none(), st.none() | st.integers(0, 9)]))
+    missing = st.just(NO_TIMESTAMP)
+    kinds = [st.integers(0, 2**53), missing, missing | st.integers(0, 9)]
+    moments = np.array(column(draw, draw(st.sampled_from(kinds)), count), dtype=np.int64)
+    weights = np.array(column(draw, numbers, count), dtype=np.float64) if weighted else None
     return OutcomeColumns(
         first,
-        array("q", chosen),
-        column(draw, ids, count),
-        column(draw, st.integers(0, 9), count),
-        np.zeros(count),
-        column(draw, st.none() | numbers, count),
-        column(draw, st.none() | st.booleans() | numbers, count),
-        column(draw, moments, count),
-        column(draw, st.none() | st.booleans(), count),
-        column(draw, st.none() | numbers, count),
-        {row: [share] * draw(st.integers(1, 2)) for row in range(count) if draw(st.integers(0, 4)) == 0},
-        challengers=[None] * count,
-        asked=[None] * count,
-        weights=column(draw, numbers, count) if weighted else [],
+        np.array(chosen, dtype=np.int64),
+        np.where(moments == NO_TIMESTAMP, np.nan, np.array(column(draw, numbers, count), dtype=np.float64)),
+        moments,
+        weights,
+        keys=Texts.of_ids(column(draw, ids, count), []).column(0),
+        timestamps=np.array(column(draw, st.integers(0, 9), count), dtype=np.int64),
+        scores=np.zeros(count),
+        labels=column(draw, st.none() | st.booleans() | numbers, count),
+        correct=column(draw, st.none() | st.booleans(), count),
+        losses=column(draw, st.none() | numbers, count),
+        shared={
+            row: [share] * draw(st.integers(1, 2)) for row in range(count) if draw(st.integers(0, 4)) == 0
+        },
     )
 
 
@@ -154,17 +158,15 @@ def test_by_columns_as_record_by_record(name: str, data: st.DataObject) -> None:
 def predicted(first: int, count: int) -> PredictionColumns:
     """Predictions of KuaiRec's stream."""
     return PredictionColumns(
-        first,
-        [*map(str, range(first, first + count))],
-        (["u"] * count, [7] * count),
-        [0] * count,
-        [5] * count,
-        [0.5] * count,
-        [0.625] * count,
-        [True] * count,
+        np.arange(first, first + count),
+        Texts.of_ids([*map(str, range(first, first + count))], (["u"] * count, [7] * count)),
+        np.full(count, 5),
+        np.zeros(count, dtype=np.int64),
+        np.full(count, 0.5),
         np.full((count, 10), 0.25),
-        [0] * count,
-        [None] * count,
+        np.full(count, UNDECIDED, dtype=np.int8),
+        probabilities=[0.625] * count,
+        predicted=[True] * count,
     )
 
 
@@ -173,17 +175,15 @@ def labelled(first: int, sequences: list[int]) -> OutcomeColumns:
     count = len(sequences)
     return OutcomeColumns(
         first,
-        array("q", sequences),
-        [0] * count,
-        [5] * count,
-        np.full(count, 0.5),
-        [0.75] * count,
-        [True] * count,
-        [9] * count,
-        [True] * count,
-        [0.25] * count,
-        challengers=[None] * count,
-        asked=[None] * count,
+        np.array(sequences, dtype=np.int64),
+        np.full(count, 0.75),
+        np.full(count, 9),
+        keys=Texts.of_ids([0] * count, []).column(0),
+        timestamps=np.full(count, 5),
+        scores=np.full(count, 0.5),
+        labels=[True] * count,
+        correct=[True] * count,
+        losses=[0.25] * count,
     )
 
 
@@ -225,16 +225,15 @@ def test_many_usual_records_are_encoded_by_columns_and_all_else_record_by_record
     usual = Batch(predicted(0, half), labelled(0, [*range(half)]))
     predictions, outcomes = usual.predictions, usual.outcomes
     few = Batch(predicted(0, half - 1), labelled(0, [*range(half - 1)]))
+    scores = ChallengerScores.of({"a": 0.5})
     unusual = {
-        "a policy": Batch(
-            replace(predictions, asked=[True] * half), outcomes, requests=LabelRequestColumns(0, [3])
-        ),
-        "challengers": Batch(replace(predictions, challengers=[{"a": 0.5}] * half), outcomes),
+        "a policy": Batch(replace(predictions, asked=np.ones(half, dtype=np.int8)), outcomes),
+        "challengers": Batch(replace(predictions, challengers=[scores] * half), outcomes),
         "challengers of earlier predictions": Batch(
-            predictions, replace(outcomes, challengers=[None] * (half - 1) + [{"a": 0.5}])
+            predictions, replace(outcomes, challengers=[*[None] * (half - 1), scores])
         ),
         "a policy of earlier predictions": Batch(
-            predictions, replace(outcomes, asked=[None] * (half - 1) + [False])
+            predictions, replace(outcomes, asked=np.array([*[UNDECIDED] * (half - 1), 0], dtype=np.int8))
         ),
     }
     with patch.object(RecordEncoder, "_encode_records", side_effect=AssertionError("record by record")):
