@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.features.totals import BASE_COLUMNS, NEWER, NO_ROW, OLDER, UNLINKED
 from pipeline.records.fields import Id
+from pipeline.records.places import flagged
 
 INITIAL_ROWS = 1024
 Key: TypeAlias = Id | tuple[Id, ...]
@@ -73,7 +74,7 @@ class EntityTotals:
     def rows_for(self, entities: Sequence[Key]) -> NDArray[np.int64]:
         """Return `row_for` of each entity, shape (entities,)."""
         found = np.fromiter(map(self._rows.get, entities, repeat(NO_ROW)), np.int64, len(entities))
-        new = np.flatnonzero(found == NO_ROW).tolist()
+        new = flagged(found == NO_ROW).tolist()
         found[new] = [self.row_for(entities[number]) for number in new]
         return found
 

@@ -14,6 +14,7 @@ from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.join.prediction_rows import PredictionRows
 from pipeline.join.records import Pending
 from pipeline.records.outputs import Outcome
+from pipeline.records.places import flagged
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -101,5 +102,5 @@ class AnsweredEvents(PredictionRows):
         """
         rows = self.since(first)
         numbers, closed = predictions.numbers, self.integers("predictions")[rows]
-        here = np.flatnonzero(np.isin(closed, numbers))
+        here = flagged(np.isin(closed, numbers))
         self.store(rows[here], predictions, np.searchsorted(numbers, closed[here]))

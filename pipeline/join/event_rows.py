@@ -13,6 +13,7 @@ from pipeline.join.deadline_heap import DeadlineHeap
 from pipeline.join.digest_index import DigestIndex
 from pipeline.join.digests import Digests
 from pipeline.records.narrow_integers import NarrowIntegers
+from pipeline.records.places import flagged
 
 Integers: TypeAlias = NDArray[np.int64]
 States: TypeAlias = NDArray[np.uint8]
@@ -20,6 +21,7 @@ States: TypeAlias = NDArray[np.uint8]
 NEVER: Final = 2**63
 """Later than any deadline."""
 NO_ROW: Final = -1
+_NO_ROWS: Final = np.empty(0, dtype=np.int64)
 FEWEST_ROWS: Final = 1_024
 STALE_ALLOWANCE: Final = 1_000
 """Stale entries of the heap that are not worth a search for them."""
@@ -126,7 +128,7 @@ class EventRows:
     def live(self, begin: int = 0) -> Integers:
         """Return the rows from one on that have not left, in the order of their numbers."""
         begin = max(begin, self._begin)
-        return begin + np.flatnonzero(self["states"][begin:])
+        return begin + flagged(self["states"][begin:])
 
     def from_number(self, number: int) -> int:
         """Return the first row of at least a number."""
@@ -169,7 +171,7 @@ class EventRows:
         self._end = end
         states = self._columns["states"]
         self._last = int(_order(deadlines, states[begin:end], self._last))
-        if len(late := np.flatnonzero(states[begin:end] == IN_HEAP)):
+        if len(late := flagged(states[begin:end] == IN_HEAP)):
             self._heap.push(np.ascontiguousarray(deadlines[late]), begin + late)
         self._index.insert(self._columns["digests"], np.arange(begin, end))
         self.first = min(self.first, int(deadlines.min()))
@@ -197,6 +199,8 @@ class EventRows:
 
     def remove_until(self, time: int) -> Integers:
         """Remove what is due before a time, and return its numbers."""
+        if self.first >= time:
+            return _NO_ROWS
         return self._remove_first(self.first_rows(time))
 
     def remove_first(self, count: int) -> Integers:
@@ -221,6 +225,8 @@ class EventRows:
         most
             The largest number of rows to return.
         """
+        if not least and self.first >= time:
+            return _NO_ROWS
         rows = self._first_ordered(time, least, most)
         late = self._heap.first_rows(self._columns["states"], time, least, most)
         if len(late):
@@ -243,7 +249,9 @@ class EventRows:
             count, begin = count + len(rows), end
             if stopped:
                 break
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else _NO_ROWS
 
     def _earliest(self) -> int:
         """Return the first row by deadline and number."""
@@ -290,7 +298,7 @@ class EventRows:
             self._moved(kept)
         self._begin = self._head = 0
         self._end = len(kept)
-        ordered = np.flatnonzero(self["states"] == ORDERED)
+        ordered = flagged(self["states"] == ORDERED)
         self._last = int(self.deadlines[int(ordered[-1])]) if len(ordered) else NO_ROW
         self._index = DigestIndex(self._end)
         self._index.insert(self._columns["digests"], np.arange(self._end))

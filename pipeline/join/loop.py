@@ -13,6 +13,7 @@ loses the entry that is due first.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import ZERO, njit, read_only
+from pipeline.records.places import flagged
 from pipeline.records.texts import Texts
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -199,9 +201,13 @@ class ActionLog(NamedTuple):
 
     def of(self, *kinds: Action) -> Integers:
         """Return the places of actions of these kinds."""
-        wanted = np.zeros(len(Action), dtype=np.bool_)
-        wanted[[*kinds]] = True
-        return np.flatnonzero(wanted[self.kinds])
+        return flagged(_wanted(kinds)[self.kinds])
+
+
+@cache
+def _wanted(kinds: tuple[Action, ...]) -> Flags:
+    """Return of each kind whether it is one of these."""
+    return np.isin(np.arange(len(Action)), [*kinds])
 
 
 def join_messages(

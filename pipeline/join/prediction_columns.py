@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from pipeline.join.records import ChallengerScores, Pending
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Carried
 from pipeline.records.outputs import Prediction
+from pipeline.records.places import flagged
 from pipeline.records.slates import STRIDE
 from pipeline.records.texts import NO_TEXTS, Texts, decode_ids
 
@@ -95,22 +96,25 @@ class PredictionColumns:
         pieces = [piece for piece in pieces if len(piece)] or pieces[:1]
         if len(pieces) == 1:
             return pieces[0]
-        columns: dict[str, Any] = {}
-        for each in fields(cls):
-            parts = [getattr(piece, each.name) for piece in pieces]
-            if each.name == "ids":
-                columns[each.name] = Texts.concat(parts)
-            elif isinstance(parts[0], np.ndarray):
-                columns[each.name] = np.concatenate([part for part in parts if part.size] or parts[:1])
-            elif each.name == "of_slates":
-                columns[each.name] = parts[0]
-            else:
-                columns[each.name] = [*chain.from_iterable(parts)]
-        if columns["challengers"]:
-            columns["challengers"] = [
-                *chain.from_iterable(piece.challengers or [None] * len(piece) for piece in pieces)
-            ]
-        return cls(**columns)
+        challengers: list[ChallengerScores | None] = []
+        if any(piece.challengers for piece in pieces):
+            challengers = [*chain.from_iterable(piece.challengers or [None] * len(piece) for piece in pieces)]
+        values = [piece.values for piece in pieces if piece.values.size]
+        return cls(
+            np.concatenate([piece.numbers for piece in pieces]),
+            Texts.concat([piece.ids for piece in pieces]),
+            np.concatenate([piece.timestamps for piece in pieces]),
+            np.concatenate([piece.versions for piece in pieces]),
+            np.concatenate([piece.scores for piece in pieces]),
+            np.concatenate([piece.features for piece in pieces]),
+            np.concatenate([piece.asked for piece in pieces]),
+            challengers,
+            [*chain.from_iterable(piece.spilled for piece in pieces)],
+            np.concatenate(values) if values else pieces[0].values,
+            [*chain.from_iterable(piece.tables for piece in pieces)],
+            [*chain.from_iterable(piece.carried for piece in pieces)],
+            of_slates=pieces[0].of_slates,
+        )
 
     def select(self, rows: Integers) -> PredictionColumns:
         """Return some rows, as predictions of earlier batches."""
@@ -129,18 +133,23 @@ class PredictionColumns:
 
     def own(self, begin: int) -> PredictionColumns:
         """Return the rows from one on, which are own ones; all that only own ones have is theirs alone."""
+        if not begin:
+            return self
         rows = slice(begin, None)
-        return replace(
-            self,
-            numbers=self.numbers[rows],
-            ids=self.ids.rows(begin, len(self)),
-            timestamps=self.timestamps[rows],
-            versions=self.versions[rows],
-            scores=self.scores[rows],
-            features=self.features[rows],
-            asked=self.asked[rows],
-            challengers=self.challengers[rows],
-            spilled=(),
+        return PredictionColumns(
+            self.numbers[rows],
+            self.ids.rows(begin, len(self)),
+            self.timestamps[rows],
+            self.versions[rows],
+            self.scores[rows],
+            self.features[rows],
+            self.asked[rows],
+            self.challengers[rows],
+            (),
+            self.values,
+            self.tables,
+            self.carried,
+            of_slates=self.of_slates,
         )
 
     def ids_of(self, column: int) -> list[Id]:
@@ -150,7 +159,7 @@ class PredictionColumns:
     @property
     def slates(self) -> list[slice]:
         """The rows of each slate."""
-        begins = np.flatnonzero(self.numbers % STRIDE == 0).tolist()
+        begins = flagged(self.numbers % STRIDE == 0).tolist()
         return [slice(*rows) for rows in pairwise([*begins, len(self)])]
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
+from pipeline.records.places import flagged
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -112,7 +113,7 @@ class SpillColumns:
     def first_rows(self, time: int, most: int) -> Integers:
         """Return the rows whose timestamps lie before a time, by timestamp and sequence, at most so many."""
         found = list[Integers]()
-        for block in np.flatnonzero(self._blocks["head_timestamp"] < time).tolist():
+        for block in flagged(self._blocks["head_timestamp"] < time).tolist():
             known, begin = self._blocks[block], block * self.rows
             live, timestamps = self._of_block(self._live, block), self._of_block(self.timestamps, block)
             order, places = self._orders[block], (known["head_at"], known["used"])
@@ -173,12 +174,13 @@ class SpillColumns:
         self._live[rows] = False
         removed = np.bincount(rows // self.rows, minlength=len(self._blocks))
         self._blocks["alive"] -= removed
-        touched = np.flatnonzero(removed)
+        touched = flagged(removed)
         first_rows = self._blocks[["head_row", "low_row"]][touched]
         held = self._live[first_rows["head_row"]] & self._live[first_rows["low_row"]]
         for block in touched[~held].tolist():
             self._refresh(block)
-        return np.flatnonzero((removed > 0) & (self._blocks["alive"] == 0)).tolist()
+        empty: list[int] = flagged((removed > 0) & (self._blocks["alive"] == 0)).tolist()
+        return empty
 
     def free(self, block: int) -> None:
         """Give back a block without live rows."""
@@ -201,7 +203,7 @@ class SpillColumns:
         for block in sorted(blocks, key=self._blocks["alive"].__getitem__):
             if sum(map(len, live)) >= self.rows:
                 break
-            live.append(np.flatnonzero(self._of_block(self._live, block)[: self._blocks["used"][block]]))
+            live.append(flagged(self._of_block(self._live, block)[: self._blocks["used"][block]]))
             live[-1] += block * self.rows
         rows = np.concatenate(live) if live else np.empty(0, dtype=np.int64)
         return rows[np.argsort(self.sequences[rows])]

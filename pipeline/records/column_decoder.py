@@ -23,6 +23,7 @@ from pipeline.records.decoding import (
 )
 from pipeline.records.encoding import encode
 from pipeline.records.input_columns import InputColumns
+from pipeline.records.places import flagged
 from pipeline.records.scanner import Field, Scanner
 from pipeline.records.texts import Texts, joined_texts
 
@@ -95,7 +96,7 @@ class ColumnDecoder:
             InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), columns),
             self._decoder.decode,
         )
-        others = np.flatnonzero(~usual).tolist()
+        others = flagged(~usual).tolist()
         return self._with_others(others, keys, values, latest, found) if others else found
 
     def _with_others(

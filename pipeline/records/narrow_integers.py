@@ -56,11 +56,12 @@ class NarrowIntegers:
         """Add the integers of the next rows, shape (n,)."""
         if not len(integers):
             return
+        lowest, highest = int(integers.min()), int(integers.max())
         if not len(self._distances):
-            self._base = int(integers.min()) if self._lowest is None else self._lowest
-        if int(integers.min()) < self._base:
+            self._base = lowest if self._lowest is None else self._lowest
+        if lowest < self._base:
             self._become("q", 0)
-        highest = int(integers.max()) - self._base
+        highest -= self._base
         while highest > _LIMITS.get(self._distances.typecode, highest):
             self._become("I" if self._distances.typecode == "H" else "q", self._base)
         self._distances.frombytes((integers - self._base).astype(self._distances.typecode).tobytes())

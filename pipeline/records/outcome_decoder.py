@@ -20,6 +20,7 @@ from pipeline.records.entities import columns_of
 from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
+from pipeline.records.places import flagged
 from pipeline.records.scan import Flags, Integers
 from pipeline.records.scanner import Field, Scanned, Scanner, decode_lists
 from pipeline.records.texts import Texts
@@ -185,7 +186,7 @@ class OutcomeDecoder:
         found = self._columns(scanned, self._scanner.places)
         if scanned.usual.all():
             return found
-        others = np.flatnonzero(~scanned.usual)
+        others = flagged(~scanned.usual)
         records = self._records([values[row] for row in others.tolist()])
         return records if len(others) == len(values) else _with_others(found, others, records)
 
@@ -241,7 +242,7 @@ def _ids(scanned: Scanned, place: int) -> list[Id]:
     """Return the ids of a field; of outcomes that are not usual, it may be any."""
     integers = scanned.integers[place]
     found: list[Id] = integers.tolist()
-    rows = np.flatnonzero((integers == NOTHING) & scanned.usual)
+    rows = flagged((integers == NOTHING) & scanned.usual)
     ids = scanned.values.column(place).select(rows).decode(_decode_ids)
     for row, each in zip(rows.tolist(), ids, strict=True):
         found[row] = each

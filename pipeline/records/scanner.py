@@ -16,6 +16,7 @@ from msgspec.structs import FieldInfo
 
 from pipeline.records import scan
 from pipeline.records.fields import Id
+from pipeline.records.places import flagged
 from pipeline.records.scan import Flags, Integers
 from pipeline.records.texts import Texts, joined_texts
 from pipeline.records.tokens import NOTHING, Floats
@@ -172,7 +173,7 @@ def decode_lists(texts: Sequence[bytes], length: int) -> Floats:
     whole = joined_texts(texts, SPARE)
     lists, usual = np.empty((len(texts), length)), np.empty(len(texts), dtype=np.bool_)
     scan.read_lists(whole.text, whole.begins, whole.ends, lists, usual)
-    for row in np.flatnonzero(~usual).tolist():
+    for row in flagged(~usual).tolist():
         numbers = _decode_numbers(texts[row])
         if len(numbers) != length:
             raise msgspec.ValidationError(f"Expected `array` of length {length}")
@@ -182,7 +183,7 @@ def decode_lists(texts: Sequence[bytes], length: int) -> Floats:
 
 def _parse(texts: Texts, numbers: Floats, flags: Flags) -> None:
     """Parse those numbers, or lists of numbers, that the scan has left to a parser."""
-    rows = np.flatnonzero(flags)
+    rows = flagged(flags)
     if len(rows):
         decode = _decode_numbers if numbers.ndim == 1 else _decode_lists
         numbers[rows] = np.array(texts.select(rows).decode(decode))

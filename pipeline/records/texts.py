@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from forks.jit import njit, read_only
 from pipeline.records.encoding import keys_of
 from pipeline.records.fields import Id
+from pipeline.records.places import flagged
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -80,7 +81,7 @@ class Texts(Sequence[bytes]):
     @classmethod
     def _of_lines(cls, lines: bytes) -> Texts:
         text = np.frombuffer(lines, dtype=np.uint8)
-        ends = np.flatnonzero(text == LINE_FEED)
+        ends = flagged(text == LINE_FEED)
         begins = np.zeros_like(ends)
         begins[1:] = ends[:-1] + 1
         return cls(text, begins, ends)
@@ -99,7 +100,9 @@ class Texts(Sequence[bytes]):
             begins.append(piece.begins + (at - low))
             ends.append(piece.ends + (at - low))
             at += high - low
-        return cls(read_only(np.concatenate(texts)), np.hstack(begins), np.hstack(ends))
+        return cls(
+            read_only(np.concatenate(texts)), np.concatenate(begins, axis=-1), np.concatenate(ends, axis=-1)
+        )
 
     @classmethod
     def packed(cls, pieces: Sequence[Texts]) -> Texts:

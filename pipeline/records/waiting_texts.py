@@ -9,6 +9,7 @@ import numpy as np
 
 from forks.jit import read_only
 from pipeline.records.narrow_integers import NarrowIntegers
+from pipeline.records.places import flagged
 from pipeline.records.texts import LINE_FEED, Integers, Texts, join_texts
 
 COMPACT_AFTER: Final = 4_096
@@ -99,7 +100,7 @@ class WaitingTexts:
         """Keep no texts but those of these numbers, which are here, shape (n,)."""
         gone = self._behind[:] != 0
         gone[self._rows(numbers)] = False
-        self._drop(np.flatnonzero(gone))
+        self._drop(flagged(gone))
 
     def _rows(self, numbers: Integers) -> Integers:
         """Return the rows of texts that are kept."""
@@ -120,7 +121,7 @@ class WaitingTexts:
 
     def compact(self) -> None:
         """Free the room of texts that were taken. `add` does so when there are many."""
-        rows = np.flatnonzero(self._behind[:])
+        rows = flagged(self._behind[:])
         texts = self._texts(rows)
         join_texts(read_only(texts.text), texts.begins, texts.ends, LINE_FEED, texts.text)
         moved = np.append(0, np.cumsum(texts.ends + 1 - texts.begins))

@@ -14,6 +14,7 @@ from pipeline.join.tables import Join
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Prediction, Share
+from pipeline.records.places import flagged
 from pipeline.task.columns import Integers, OutcomeColumns
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.plan_run import PlanRun
@@ -46,7 +47,7 @@ class Batch:
     @property
     def requested(self) -> Integers:
         """The rows of the predictions whose label is asked for."""
-        return np.flatnonzero(self.predictions.asked == 1)
+        return flagged(self.predictions.asked == 1)
 
 
 def run_plan(
@@ -136,9 +137,9 @@ def _finish_outcomes(run: PlanRun, model: Model, missing_label: bool | float | N
     found.losses = [*model.losses(found.scores, run.taught)]
     found.correct = [*model.target.correct_many(found.scores, run.taught)]
     found.labels = [*model.target.labels(found.values.tolist())]
-    for number in np.flatnonzero(found.expired).tolist():
+    for number in flagged(found.expired).tolist():
         found.labels[number] = missing_label
-    for number in np.flatnonzero(~run.learned).tolist():
+    for number in flagged(~run.learned).tolist():
         found.losses[number] = found.correct[number] = found.labels[number] = None
     if every.challengers:
         found.challengers = [*map(every.challengers.__getitem__, rows.tolist())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,7 +44,7 @@ class Plan:
     corrections: dict[int, Correction] = field(default_factory=dict)
     """What an outcome corrects, by its number in the plan."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
     """What is counted of the messages."""
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""

@@ -12,6 +12,7 @@ from pipeline.join.records import ChallengerScores
 from pipeline.model.columns import FormerLabels, InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
+from pipeline.records.places import flagged
 from pipeline.task.columns import Integers, OutcomeColumns
 from pipeline.task.plan import Plan
 
@@ -75,10 +76,13 @@ class PlanRun:
         self.predictions.of_slates = bool(model.features.item_entities)
         self.outcomes = outcomes = OutcomeColumns.concat(plan.outcomes, plan.folded)
         self._own = len(self.predictions) - self.known
-        self.rows = self.known + np.searchsorted(self.predictions.numbers[self.known :], outcomes.numbers)
+        if self.predictions.of_slates:
+            self.rows = self.known + np.searchsorted(self.predictions.numbers[self.known :], outcomes.numbers)
+        else:
+            self.rows = self.known + outcomes.numbers - plan.first
         self.rows[outcomes.numbers < plan.first] = np.arange(self.known)
         # Without the sign of a zero, which no label teaches.
-        self.taught = np.nan_to_num(outcomes.values) + 0.0
+        self.taught = np.where(outcomes.expired, 0.0, outcomes.values) + 0.0
         self.learned = np.ones(len(outcomes), dtype=np.bool_)
         if missing_label is None:
             self.learned = ~outcomes.expired
@@ -130,7 +134,7 @@ class PlanRun:
         if not after and not plan.corrections:
             return forced
         own = self.rows - self.known
-        dependent = np.flatnonzero(own >= 0).tolist() if after else sorted(plan.corrections)
+        dependent = flagged(own >= 0).tolist() if after else sorted(plan.corrections)
         begins, predicted = set[int](), 0
         places = sorted({*dependent, *forced})
         for place, made in zip(places, self._predictions_before(places), strict=True):
@@ -177,7 +181,7 @@ class PlanRun:
         former = None
         if self.plan.corrections:
             former, replacing = self._former_labels(outcomes, rows, n)
-            order[np.flatnonzero(mask)[replacing]] += n
+            order[flagged(mask)[replacing]] += n
         self._model.folded += len(rows)
         if not included.any():
             return

@@ -6,7 +6,6 @@ a log of actions. Here these become a plan, dead letters, and changes of the tab
 
 from __future__ import annotations
 
-from collections import Counter
 from math import isnan
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +25,7 @@ from pipeline.join.tables import Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.names import Fault
+from pipeline.records.places import flagged
 from pipeline.records.slates import item_number
 from pipeline.records.texts import Texts
 from pipeline.task.columns import Correction, Floats, OutcomeColumns
@@ -38,16 +38,24 @@ from pipeline.task.table_changes import TableChanges
 
 MAX_MESSAGES: Final = 8192
 """Most messages that are joined together."""
+# Looked up once: the members of an enumeration cost as much as a small array.
+_ACTIONS: Final = tuple(Action)
+_PREDICTED: Final = (Action.PREDICTED,)
+_EVICTED: Final = int(Action.EVICTED)
 _OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED, Action.CORRECTED)
+_CORRECTED: Final = int(Action.CORRECTED)
 _REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
 _COUNTERS: Final = {
-    Action.PREDICTED: "predictions",
-    Action.LABELLED: "labelled",
-    Action.EXPIRED: "expired",
-    Action.DUPLICATE_INTERACTION: "duplicate_interactions",
-    Action.DUPLICATE_LABEL: "duplicate_labels",
-    Action.EARLY: "early",
-    Action.CORRECTED: "corrected",
+    int(kind): name
+    for kind, name in {
+        Action.PREDICTED: "predictions",
+        Action.LABELLED: "labelled",
+        Action.EXPIRED: "expired",
+        Action.DUPLICATE_INTERACTION: "duplicate_interactions",
+        Action.DUPLICATE_LABEL: "duplicate_labels",
+        Action.EARLY: "early",
+        Action.CORRECTED: "corrected",
+    }.items()
 }
 """What is counted of each action; dead letters are counted by their fault."""
 
@@ -119,22 +127,21 @@ class _Consequences:
     def of(self, log: ActionLog) -> Plan:
         """Make the plan of the actions, and change the tables as they say."""
         merged = self.slice.merged.first(log.messages)
-        happened = np.bincount(log.kinds, minlength=len(Action)).tolist()
-        counts = Counter({name: happened[kind] for kind, name in _COUNTERS.items() if happened[kind]})
-        if crowded_out := happened[Action.EVICTED]:
-            counts.update(expired=crowded_out, crowded_out=crowded_out)
-        counts.update(interactions=merged.interactions, labels=merged.labels)
-        if self.slice.of_slates and (items := happened[Action.PREDICTED]):
-            slates = int(
-                np.count_nonzero(np.isin(log.sources[log.of(Action.PREDICTED)], self.slice.first_rows))
-            )
-            counts.update({ITEMS: items, "predictions": slates - items})
+        happened = np.bincount(log.kinds, minlength=len(_ACTIONS)).tolist()
+        counts = {name: happened[kind] for kind, name in _COUNTERS.items() if happened[kind]}
+        if evicted := happened[_EVICTED]:
+            counts |= {"expired": counts.get("expired", 0) + evicted, "crowded_out": evicted}
+        counts |= {"interactions": merged.interactions, "labels": merged.labels}
+        predicted = log.of(*_PREDICTED)
+        opened = log.sources[predicted]
+        if self.slice.of_slates and len(opened):
+            slates = int(np.count_nonzero(np.isin(opened, self.slice.first_rows)))
+            counts |= {ITEMS: len(opened), "predictions": slates}
         plan = Plan(
             self.progress.first, self.progress.folded, log.stream_time, counts=counts, steps=log.steps
         )
-        closing, predicted = log.of(*_OUTCOMES), log.of(Action.PREDICTED)
+        closing = log.of(*_OUTCOMES)
         sources, targets = log.sources[closing], log.targets[closing]
-        opened = log.sources[predicted]
         own = self._own_numbers(opened)
         if len(opened):
             versions = self.progress.folded + np.searchsorted(closing, predicted)
@@ -143,8 +150,8 @@ class _Consequences:
             outcomes = self._outcomes(sources, self._numbers(own, targets))
             plan.outcomes.append(outcomes)
             plan.prior += self._prior(sources, targets, outcomes.numbers)
-            corrected = np.flatnonzero(log.kinds[closing] == Action.CORRECTED)
-            if len(corrected):
+            if happened[_CORRECTED]:
+                corrected = flagged(log.kinds[closing] == _CORRECTED)
                 plan.corrections = self._corrections(corrected, targets, outcomes.weights)
         if any(happened[kind] for kind in _REFUSED):
             plan.dead_letters = self._dead_letters(log, counts)
@@ -214,11 +221,10 @@ class _Consequences:
 
     def _numbers(self, own: Integers, targets: Integers) -> Integers:
         """Return the numbers of the predictions that get outcomes."""
-        waiting, closed = np.concatenate([own, self.slice.entries.numbers]), self.slice.of_closed(targets)
-        if not closed.any():
+        waiting, answered = np.concatenate([own, self.slice.entries.numbers]), self.slice.join.answered
+        if answered is None:
             return waiting[targets]
-        answered = self.slice.join.answered
-        assert answered is not None
+        closed = self.slice.of_closed(targets)
         numbers = np.empty(len(targets), dtype=np.int64)
         numbers[~closed] = waiting[targets[~closed]]
         numbers[closed] = answered.integers("predictions")[self.slice.closed_rows_of(targets[closed])]
@@ -231,7 +237,7 @@ class _Consequences:
         answered, progress = self.slice.join.answered, self.progress
         assert answered is not None
         corrections, last = dict[int, Correction](), dict[int, int]()
-        events = np.flatnonzero(np.isin(targets, targets[corrected]))
+        events = flagged(np.isin(targets, targets[corrected]))
         by_label = np.isin(events, corrected)
         for place, target, corrects in zip(
             events.tolist(), targets[events].tolist(), by_label.tolist(), strict=True
@@ -250,22 +256,22 @@ class _Consequences:
 
     def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> list[PredictionColumns]:
         """Return those of the predictions with outcomes that were made before the batch, in their order."""
-        before = np.flatnonzero((targets >= self.slice.n) & (numbers < self.progress.first))
+        before = flagged((targets >= self.slice.n) & (numbers < self.progress.first))
         if not len(before):
             return []
-        closed = self.slice.of_closed(targets[before])
+        pending, window, found = self.slice.join.pending, self.slice.join.window, list[PredictionColumns]()
         entries, labels = targets[before] - self.slice.n, sources[before]
+        closed = self.slice.of_closed(targets[before])
         rows = np.full(len(before), NO_ROW)
         rows[~closed] = self.slice.entries.rows[entries[~closed]]
         inside, labelled = rows != NO_ROW, (labels >= 0) & (labels < self.slice.m)
         parts = [
-            np.flatnonzero(inside & labelled),
-            np.flatnonzero(inside & ~labelled),
-            np.flatnonzero(~inside & ~closed),
-            np.flatnonzero(closed),
+            flagged(inside & labelled),
+            flagged(inside & ~labelled),
+            flagged(~inside & ~closed),
+            flagged(closed),
         ]
         of_labels, unlabelled, spilled, answered = parts
-        pending, window, found = self.slice.join.pending, self.slice.join.window, list[PredictionColumns]()
         for part, ids in (
             (of_labels, self.slice.label_ids.select(labels[of_labels])),
             (unlabelled, None),
@@ -289,7 +295,7 @@ class _Consequences:
             return [PredictionColumns.concat(found).select(order)]
         return found
 
-    def _dead_letters(self, log: ActionLog, counts: Counter[str]) -> list[DeadLetter]:
+    def _dead_letters(self, log: ActionLog, counts: dict[str, int]) -> list[DeadLetter]:
         """Return the messages that could not be used, and count them by their fault."""
         found = list[DeadLetter]()
         for place in log.of(*_REFUSED).tolist():
@@ -304,7 +310,7 @@ class _Consequences:
             else:
                 rejected = reason_of(kind, self.model.features)
                 source = self._early_label(row).source if row >= self.slice.m else self._label_source(row)
-            counts[rejected.fault] += 1
+            counts[rejected.fault] = counts.get(rejected.fault, 0) + 1
             found.append(DeadLetter(source, rejected.fault, rejected.reason))
         return found
 

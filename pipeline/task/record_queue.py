@@ -16,6 +16,7 @@ from pipeline.records.fields import WrittenCount
 from pipeline.records.input_columns import InputColumns
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage, Slate
 from pipeline.records.names import Fault
+from pipeline.records.places import flagged
 
 AnyInput: TypeAlias = Interaction | Label
 
@@ -161,7 +162,7 @@ class RecordQueue:
             else:
                 usable = np.array(self._times[at : at + rows]) != NO_TIMESTAMP
                 piece = columns.rows(begin, begin + rows)
-                pieces.append(piece if usable.all() else piece.select(np.flatnonzero(usable)))
+                pieces.append(piece if usable.all() else piece.select(flagged(usable)))
             done, begin = done + rows, 0
         return InputColumns.concat(pieces) if pieces else InputColumns.of([])
 

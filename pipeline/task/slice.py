@@ -13,7 +13,6 @@ from pipeline.join.loop import (
     ActionLog,
     Known,
     Limits,
-    Message,
     Messages,
     Waiting,
     join_messages,
@@ -22,7 +21,8 @@ from pipeline.join.records import Pending
 from pipeline.join.symbols import number_events
 from pipeline.join.tables import Join
 from pipeline.records.fields import Id
-from pipeline.task.merging import Integers, Merged
+from pipeline.records.places import flagged
+from pipeline.task.merging import INTERACTION, LABEL, REJECTED, Integers, Merged
 from pipeline.task.record_queue import RecordQueue
 
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
@@ -163,18 +163,25 @@ class Slice:
     def _pending(self, latest: int, max_steps: int) -> tuple[Entries, Integers]:
         """Return the predictions that wait, and that of each symbol."""
         join, digests = self.join, self.symbols.digests
-        rows = join.pending.find(digests)
-        spilled = join.spilled.find(digests) if join.spilled else np.full(len(rows), NO_ROW)
-        of_symbols = np.flatnonzero((rows != NO_ROW) | (spilled != NO_ROW))
-        rows, spilled = rows[of_symbols], spilled[of_symbols]
+        rows, spilled = join.pending.find(digests), _NO_INTEGERS
+        if join.spilled:
+            spilled = join.spilled.find(digests)
+            of_symbols = flagged((rows != NO_ROW) | (spilled != NO_ROW))
+            spilled = spilled[of_symbols]
+        else:
+            of_symbols = flagged(rows != NO_ROW)
+            spilled = np.full(len(of_symbols), NO_ROW)
+        rows = rows[of_symbols]
         due = join.first_due(latest, self.n, max_steps + self.n)
-        places = np.full(len(due.rows), NONE)
-        for known, wanted in ((rows, due.rows), (spilled, due.spilled)):
-            here = wanted != NO_ROW
-            places[here] = _place(known, wanted[here])
-        others = np.flatnonzero(places == NONE)
-        places[others] = len(rows) + np.arange(len(others))
-        rows, spilled = np.append(rows, due.rows[others]), np.append(spilled, due.spilled[others])
+        places = others = _NO_INTEGERS
+        if len(due.rows):
+            places = np.full(len(due.rows), NONE)
+            for known, wanted in ((rows, due.rows), (spilled, due.spilled)):
+                here = wanted != NO_ROW
+                places[here] = _place(known, wanted[here])
+            others = flagged(places == NONE)
+            places[others] = len(rows) + np.arange(len(others))
+            rows, spilled = np.append(rows, due.rows[others]), np.append(spilled, due.spilled[others])
         deadlines, numbers = _NO_INTEGERS, _NO_INTEGERS
         if len(rows):
             deadlines, numbers = np.empty((2, len(rows)), dtype=np.int64)
@@ -186,7 +193,7 @@ class Slice:
                 numbers[~inside] = join.spilled.sequences(spilled[~inside])
         pending_of = np.full(len(digests), NONE)
         pending_of[of_symbols] = self.n + np.arange(len(of_symbols))
-        symbols = np.append(of_symbols, np.full(len(others), NONE))
+        symbols = np.append(of_symbols, np.full(len(others), NONE)) if len(others) else of_symbols
         waiting = Waiting(deadlines, symbols, places, len(due.rows) < max_steps + self.n, join.pending_count)
         return Entries(rows, spilled, numbers, waiting), pending_of
 
@@ -197,12 +204,12 @@ class Slice:
         if not len(table):
             return _NO_INTEGERS, _NOTHING, early_of
         found = table.rows.find(digests)
-        of_symbols = np.flatnonzero(found != NO_ROW)
+        of_symbols = flagged(found != NO_ROW)
         full = table.bytes + sum(self.queues[1].sizes(self.merged.labels)) > self.join.early_bytes
         due = table.rows.first_rows(latest, len(table) if full else 0)
         rows = found[of_symbols]
         places = _place(rows, due)
-        others = np.flatnonzero(places == NONE)
+        others = flagged(places == NONE)
         places[others] = len(rows) + np.arange(len(others))
         rows = np.append(rows, due[others])
         early_of[of_symbols] = self.m + np.arange(len(of_symbols))
@@ -216,7 +223,7 @@ class Slice:
         """
         join, found = self.join, self.closed_rows
         table = join.closed
-        here = np.flatnonzero(found != NO_ROW)
+        here = flagged(found != NO_ROW)
         until, closed_at = np.full((2, len(found)), NONE)
         if len(here):
             until[here] = table.deadlines[found[here]]
@@ -242,10 +249,10 @@ class Slice:
         answered = self.join.answered
         if answered is None:
             return values, same
-        here = np.flatnonzero(self.closed_rows != NO_ROW)
+        here = flagged(self.closed_rows != NO_ROW)
         values[here] = answered["values"][self.closed_rows[here]]
         rows = self.closed_rows[self.symbols.labels]
-        of_labels = np.flatnonzero(rows != NO_ROW)
+        of_labels = flagged(rows != NO_ROW)
         if len(of_labels):
             found = self.join.digester.digests_of_rows(self.label_ids.select(of_labels))
             same[of_labels] = (answered["id_digests"][rows[of_labels]] == found).all(axis=1)
@@ -255,11 +262,14 @@ class Slice:
         """Return of each label whether it names the entities of the prediction that waits for it."""
         same = np.zeros(self.m, dtype=np.bool_)
         places = pending_of[self.symbols.labels] - self.n
-        of_labels = np.flatnonzero(places >= 0)
+        of_labels = flagged(places >= 0)
         if not len(of_labels):
             return same
         rows = self.entries.rows[places[of_labels]]
         inside = rows != NO_ROW
+        if inside.all():
+            same[of_labels] = self.join.pending.same_ids(rows, self.label_ids, of_labels)
+            return same
         same[of_labels[inside]] = self.join.pending.same_ids(rows[inside], self.label_ids, of_labels[inside])
         for label in of_labels[~inside].tolist():
             ids = tuple(self.labels.ids(column, np.array([label]))[0] for column in range(1, self.columns))
@@ -269,8 +279,10 @@ class Slice:
     def _same_early(self, early_of: Integers) -> NDArray[np.bool_]:
         """Return of each interaction whether the label that waits for it names its entities."""
         same = np.zeros(self.n, dtype=np.bool_)
+        if not len(self.early_rows):
+            return same
         places = early_of[self.symbols.interactions] - self.m
-        for row in np.flatnonzero(places >= 0).tolist():
+        for row in flagged(places >= 0).tolist():
             one = np.array([row])
             ids = tuple(self.interactions.ids(column, one)[0] for column in range(1, self.columns))
             same[row] = self.early_labels[places[row]].label.ids == ids
@@ -323,11 +335,11 @@ class Slice:
 
 def _usable(merged: Merged) -> tuple[Integers, tuple[Integers, Integers]]:
     """Return the row of each message among those of its input that can be used, and the places of these."""
-    if not (merged.kinds == Message.REJECTED).any():
+    if not (merged.kinds == REJECTED).any():
         return merged.rows, (np.arange(merged.interactions), np.arange(merged.labels))
     rows = merged.rows.copy()
-    of_interactions = merged.kinds == Message.INTERACTION
-    of_labels = merged.kinds == Message.LABEL
+    of_interactions = merged.kinds == INTERACTION
+    of_labels = merged.kinds == LABEL
     places = merged.rows[of_interactions], merged.rows[of_labels]
     rows[of_interactions], rows[of_labels] = np.arange(len(places[0])), np.arange(len(places[1]))
     return rows, places

@@ -14,6 +14,7 @@ from pipeline.join.loop import NONE, Action, ActionLog
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import Due
 from pipeline.records.inputs import Label
+from pipeline.records.places import flagged
 from pipeline.records.texts import Texts
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.merging import Integers
@@ -22,6 +23,8 @@ from pipeline.task.slice import Slice
 
 Flags: TypeAlias = NDArray[np.bool_]
 
+_EARLY: Final = (Action.EARLY,)
+_NO_LONGER_EARLY: Final = (Action.LABELLED, Action.MISMATCHED, Action.ORPHAN)
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 
 
@@ -55,7 +58,7 @@ class TableChanges:
         """Change the tables, given the rows that were predicted."""
         join, targets = self._join, self._targets
         digests, until = self._closed_events()
-        kept = np.flatnonzero(self._remembered(until))
+        kept = flagged(self._remembered(until))
         numbers = 2 * np.arange(self._plan.folded, self._plan.folded + len(targets)) + (self._sources == NONE)
         answers = None if join.answered is None else self._answers(kept)
         self._change_waiting(opened)
@@ -68,7 +71,7 @@ class TableChanges:
             self._store_prior(join.answered, begin, kept)
         if len(join.closed) > join.max_closed:
             join.forget(self._log.stream_time)
-        came = self._log.sources[self._log.of(Action.EARLY)]
+        came = self._log.sources[self._log.of(*_EARLY)]
         if len(came) or len(self._slice.early_rows):
             self._change_early_labels(came)
 
@@ -76,8 +79,9 @@ class TableChanges:
 
     def _change_waiting(self, opened: Integers) -> None:
         join, n, targets = self._join, self._slice.n, self._targets
-        entries = targets[(targets >= n) & ~self._slice.of_closed(targets)] - n
+        entries = targets[targets >= n] - n
         if join.answered is not None:
+            entries = entries[entries < len(self._slice.entries.rows)]
             entries = np.unique(entries)  # some may be closed, and corrected at once
         rows = self._slice.entries.rows[entries]
         join.pending.remove(rows[rows != NO_ROW])
@@ -85,7 +89,7 @@ class TableChanges:
             join.spilled.remove(self._slice.entries.spilled[entries[rows == NO_ROW]])
         left = np.ones(n, dtype=np.bool_)
         left[targets[targets < n]] = False
-        waits = np.flatnonzero(left[opened])
+        waits = flagged(left[opened])
         rows, ids = opened[waits], self._slice.interaction_ids
         whole = len(rows) == n
         join.pending.open(
@@ -113,6 +117,8 @@ class TableChanges:
         """Return the rows of closed events for which there is no room, or which have a newer outcome."""
         listed = self._slice.listed_closed
         gone = listed[self._log.closed_gone[len(self._log.closed_gone) - len(listed) :]]
+        if self._join.answered is None:
+            return gone
         closed = self._targets[self._slice.of_closed(self._targets)]
         if not len(closed):
             return gone
@@ -126,7 +132,7 @@ class TableChanges:
         if by_label.all():
             return self._slice.digests[1][sources], self._slice.label_times[sources] + join.window
         digests, closed_at = np.empty((len(sources), 2), np.uint64), np.empty(len(sources), np.int64)
-        labels, others = sources[by_label], np.flatnonzero(~by_label)
+        labels, others = sources[by_label], flagged(~by_label)
         digests[by_label], closed_at[by_label] = (
             self._slice.digests[1][labels],
             self._slice.label_times[labels],
@@ -145,7 +151,7 @@ class TableChanges:
         rows, spilled, numbers, waiting = self._slice.entries
         due = Due(waiting.deadlines[entries], numbers[entries], rows[entries], spilled[entries])
         digests[~own], closed_at[~own] = self._join.digests_due(due), due.deadlines
-        labelled = np.flatnonzero(sources != NONE)
+        labelled = flagged(sources != NONE)
         early = self._slice.early_labels
         closed_at[labelled] = [early[row].label.timestamp for row in sources[labelled] - self._slice.m]
         return digests, closed_at
@@ -159,7 +165,7 @@ class TableChanges:
         own, waiting = targets < n, (targets >= n) & ~closed
         timestamps, versions = np.empty((2, len(targets)), dtype=np.int64)
         made = np.empty(n, dtype=np.int64)
-        made[np.flatnonzero(self._own != NONE)] = self._versions
+        made[flagged(self._own != NONE)] = self._versions
         timestamps[own], versions[own] = self._slice.interaction_times[targets[own]], made[targets[own]]
         entries = targets[waiting] - n
         timestamps[waiting] = self._slice.entries.waiting.deadlines[entries] - join.window
@@ -184,11 +190,11 @@ class TableChanges:
         """Return digests of all ids of events, given their outcomes' labels and predictions."""
         digester, m = self._join.digester, self._slice.m
         digests = np.empty((len(sources), 2), dtype=np.uint64)
-        by_label = np.flatnonzero((sources != NONE) & (sources < m))
-        by_row = np.flatnonzero(((sources == NONE) | (sources >= m)) & (targets < self._slice.n))
+        by_label = flagged((sources != NONE) & (sources < m))
+        by_row = flagged(((sources == NONE) | (sources >= m)) & (targets < self._slice.n))
         digests[by_label] = digester.digests_of_rows(self._slice.label_ids.select(sources[by_label]))
         digests[by_row] = digester.digests_of_rows(self._slice.interaction_ids.select(targets[by_row]))
-        others = np.flatnonzero((sources == NONE) & (targets >= self._slice.n))
+        others = flagged((sources == NONE) & (targets >= self._slice.n))
         if len(others):
             ids = self._slice.ids_of_waiting(targets[others] - self._slice.n)
             digests[others] = digester.digests_of_rows(Texts.of_id_rows(ids))
@@ -197,7 +203,7 @@ class TableChanges:
     def _store_prior(self, table: AnsweredEvents, begin: int, outcomes: Integers) -> None:
         """Keep what the model predicted before the batch for events that are now closed."""
         first = self._outcomes.numbers < self._plan.first
-        before = np.flatnonzero(first[outcomes])
+        before = flagged(first[outcomes])
         if len(before):
             places = np.cumsum(first) - 1
             table.store(begin + before, self._plan.prior[0], places[outcomes[before]])
@@ -207,7 +213,7 @@ class TableChanges:
     def _change_early_labels(self, came: Integers) -> None:
         """Let the labels that wait follow, given those that came."""
         table, m = self._join.early_labels, self._slice.m
-        gone = self._log.sources[self._log.of(Action.LABELLED, Action.MISMATCHED, Action.ORPHAN)]
+        gone = self._log.sources[self._log.of(*_NO_LONGER_EARLY)]
         if (old := gone[gone >= m] - m).size:
             table.remove(self._slice.early_rows[old])
         if len(came := came[~np.isin(came, gone)]):

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.settings import Join as JoinSettings
-from pipeline.join.loop import Message
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.tables import Join
 from pipeline.model.comparison import Comparison
@@ -21,13 +20,14 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.inputs import Label
+from pipeline.records.places import flagged
 from pipeline.records.slates import STRIDE
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.inbox import Inbox
 from pipeline.task.live_tables import LiveTable, LiveTables
-from pipeline.task.merging import Merged, merge_queued
+from pipeline.task.merging import INTERACTION, Merged, merge_queued
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.planning import MAX_MESSAGES, Progress, join_queued, pass_time
 from pipeline.task.record_queue import Position, RecordQueue
@@ -165,7 +165,7 @@ class Task:
     def _compare(self, outcomes: OutcomeColumns, comparison: Comparison) -> None:
         """Count the labelled outcomes whose predictions the current learners made."""
         since = self.earlier[-1].predictions if self.earlier else 0
-        rows = np.flatnonzero(~outcomes.expired & (outcomes.prediction_sequences >= since))
+        rows = flagged(~outcomes.expired & (outcomes.prediction_sequences >= since))
         scores = [outcomes.challengers[row] for row in rows.tolist()] if outcomes.challengers else []
         comparison.add(
             outcomes.scores[rows],
@@ -220,8 +220,9 @@ class Task:
 
     def _take(self, plan: Plan) -> None:
         """Append what was joined."""
-        self.counters.update(plan.counts)
-        self.predicted += plan.counts["predictions"]
+        for name, count in plan.counts.items():
+            self.counters[name] += count
+        self.predicted += plan.counts.get("predictions", 0)
         for number in range(sum(map(len, plan.outcomes))):
             if not (shares := self.inbox.drain()):
                 break
@@ -358,7 +359,7 @@ class Task:
 def _fitting(merged: Merged, interactions: RecordQueue, max_steps: int) -> int:
     """Return how many merged messages have so many items and labels, at least one."""
     steps = np.ones(len(merged.kinds), dtype=np.int64)
-    steps[merged.kinds == Message.INTERACTION] = interactions.item_counts(merged.interactions)
+    steps[merged.kinds == INTERACTION] = interactions.item_counts(merged.interactions)
     return max(1, int(np.searchsorted(np.cumsum(steps), max_steps, side="right")))
 
 

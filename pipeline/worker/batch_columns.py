@@ -17,6 +17,7 @@ from pipeline.records.column_encoder import Column, ColumnEncoder
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Status
 from pipeline.records.output_types import OutputTypes
+from pipeline.records.places import flagged
 from pipeline.records.texts import LINE_FEED, NO_TEXTS, Integers, Texts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns
@@ -120,7 +121,7 @@ class UsualBatchEncoder:
 def or_none(column: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
     """Return a column as objects, None where it is missing."""
     found: list[Any] = column.tolist()
-    for row in np.flatnonzero(missing).tolist():
+    for row in flagged(missing).tolist():
         found[row] = None
     return found
 

@@ -27,6 +27,7 @@ from pipeline.records.names import (
 from pipeline.records.outcome_encoder import encode_label_fields, prefix_end
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
+from pipeline.records.places import flagged
 from pipeline.records.slates import STRIDE, Slates
 from pipeline.records.texts import Texts, id_name_lengths, key_texts
 from pipeline.records.waiting_texts import COMPACT_AFTER, WaitingTexts
@@ -199,7 +200,7 @@ class RecordEncoder:
                 rows[row] = rows[other]
         waits = np.ones(len(own), dtype=np.bool_)
         waits[closed] = False
-        kept = np.flatnonzero(waits)
+        kept = flagged(waits)
         prefixes = Texts.packed(pieces).select(rows)
         del pieces  # a buffer to which something refers cannot grow
         self._waiting.add(own[kept], texts.select(kept), prefix_ends[kept])
@@ -211,7 +212,7 @@ class RecordEncoder:
             first, others = batch.outcomes.first, batch.outcomes.corrected.values()
             newest = np.ones(len(prefixes), dtype=np.bool_)
             newest[[each.outcome - first for each in others if each.outcome >= first]] = False
-            rows = np.flatnonzero(newest)
+            rows = flagged(newest)
             kept = prefixes.select(rows)
             self._answered.add(first + rows, kept, kept.ends)
 
