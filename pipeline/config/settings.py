@@ -469,12 +469,6 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
-    def _check_corrections(self) -> Self:
-        if self.join.corrections != "off" and self.stream.tables:
-            raise ValueError("join.corrections and stream.tables do not go together yet: take one of them")
-        return self
-
-    @model_validator(mode="after")
     def _check_slates(self) -> Self:
         if not self.stream.has_slates:
             return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -27,6 +27,8 @@ from tests.support.entries import queued
 
 Event: TypeAlias = tuple[Id, ...]
 """An event's id, and with slates those of an item."""
+LookedUp: TypeAlias = tuple[list[float], dict[str, int]]
+"""Features of live tables, and the offset up to which each was applied."""
 
 
 @dataclass
@@ -60,6 +62,17 @@ class Plain:
         Those that are remembered as closed.
     stream_time, counters, model
         As those of a task.
+
+    Parameters
+    ----------
+    given
+        The inputs.
+    join, model, policy
+        As for a task.
+    stream
+        The definition of the stream.
+    looked_up
+        What live tables say of each event; None without tables.
     """
 
     def __init__(
@@ -70,8 +83,10 @@ class Plain:
         policy: LabelPolicy | None = None,
         *,
         stream: Stream = KUAIREC,
+        looked_up: Mapping[Any, LookedUp] | None = None,
     ) -> None:
         self.join, self.model, self.policy = join, model, policy
+        self._looked_up = looked_up
         self.types, self.items = OutputTypes.of(stream), model.features.item_entities
         self.written = Written([], [], [], [])
         self.counters: Counter[str] = Counter()
@@ -158,7 +173,11 @@ class Plain:
                 self._expire(cast(Waiting, self._first_due()), NO_TIMESTAMP)
 
     def _prediction(self, record: Interaction, position: int) -> Waiting:
-        values = self.model.features.event.values([record], np.array([record.timestamp]))
+        values = [*self.model.features.event.values([record], np.array([record.timestamp]))]
+        tables = list[dict[str, int]]()
+        if self._looked_up is not None:
+            found, applied = self._looked_up[record.event_id]
+            values, tables = values + found, [applied]
         output = self.model.predict(record, values)
         asked = None
         if self.policy is not None:
@@ -179,6 +198,7 @@ class Plain:
             output.probability,
             output.predicted,
             output.features,
+            *tables,
             *record.carried,
             self.model.folded,
             *((position,) if self.items else ()),
