@@ -472,8 +472,6 @@ class Config(Section):
     def _check_slates(self) -> Self:
         if not self.stream.has_slates:
             return self
-        if self.sharing.align is not None:
-            raise ValueError("sharing.align and stream.interactions.items do not go together yet: take one")
         if self.labels.policy != "all":
             raise ValueError(
                 'labels.policy is "all" with stream.interactions.items: labels of slates are not asked for'

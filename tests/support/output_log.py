@@ -13,6 +13,7 @@ from forks import ForksSettings
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.topics import Topics
+from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
@@ -150,7 +151,14 @@ class OutputLog:
         """What is shared, with two other partitions."""
         if not self.interval:
             return None
-        return SharingSettings(3, self.interval, align=self.align, types=self.types)
+        return SharingSettings(
+            3,
+            self.interval,
+            FeatureSet.of(self.stream),
+            self.types,
+            self.align,
+            max_items=self.stream.interactions.max_items if self.stream.has_slates else 1,
+        )
 
     @property
     def written(self) -> Written:
