@@ -472,10 +472,6 @@ class Config(Section):
     def _check_slates(self) -> Self:
         if not self.stream.has_slates:
             return self
-        if self.labels.policy != "all":
-            raise ValueError(
-                'labels.policy is "all" with stream.interactions.items: labels of slates are not asked for'
-            )
         most = self.stream.interactions.max_items
         if most > self.join.max_pending:
             raise ValueError(

@@ -1,6 +1,6 @@
 """Choose which labels to ask for, where each costs money or goodwill. Pure.
 
-A decision follows from the event's id, the model's score and features, and the number of labels asked for
+A decision follows from the event's id, in a slate the item's too, the model's score and features, and the number of labels asked for
 before. So batches, restarts and audits make the same decisions.
 """
 
@@ -32,7 +32,8 @@ class LabelPolicy:
     ``random`` flips a coin for each prediction. ``margin`` asks where the score is close to 0. ``adaptive``
     asks as OKSG does, with probability h / (h + max(0, |score| - tau / 2)): less often, the surer the model
     is, and always where the score is small compared with what is not known yet. The coin is a hash of
-    the event's id under the seed.
+    the event's id under the seed. Of a slate, each item is decided by itself: its coin is a hash of the
+    event's id and its own, and it counts as a prediction.
 
     Where the paper leaves open what a stream needs, two choices are made here:
 
@@ -83,18 +84,25 @@ class LabelPolicy:
         return self._settings.policy != "random"
 
     def asks(
-        self, event_id: Id, score: float, features: Sequence[float], *, predicted: int, asked: int
+        self,
+        event_id: Id | tuple[Id, ...],
+        score: float,
+        features: Sequence[float],
+        *,
+        predicted: int,
+        asked: int,
     ) -> bool:
         """Return whether to ask for the label of a prediction.
 
         Parameters
         ----------
         event_id
-            The id of the event.
+            The id of the event; with slates that and the ids of the item.
         score, features
             The model's score and the features that it used.
         predicted, asked
-            The number of the partition's predictions before this one, and of those asked for among them.
+            The number of the partition's predictions before this one, with slates of items, and of those
+            asked for among them.
         """
         name, rate = self._settings.policy, self._settings.rate
         if name == "random":
@@ -123,7 +131,7 @@ class LabelPolicy:
         """
         return asked is not False or (labelled and self._settings.learn_unasked)
 
-    def _uniform(self, event_id: Id) -> float:
+    def _uniform(self, event_id: Id | tuple[Id, ...]) -> float:
         """Return the event's coin: a number of at least 0 and less than 1."""
         digest = blake2b(encode(event_id), digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import TypeAlias
 
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from pipeline.model.columns import FormerLabels, InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
+from pipeline.records.fields import Id
 from pipeline.task.plan import Plan
+from pipeline.task.state import ITEMS
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -33,7 +35,8 @@ class PlanRun:
     policy
         Decides which labels are asked for; None where all are learned as they come.
     counters
-        Labels that are asked for, and labels that came unasked, are counted.
+        Labels that are asked for, and labels that came unasked, are counted. Items of slates are counted
+        already.
     replaces
         Whether a corrected label is learned in place of the former one.
 
@@ -207,11 +210,22 @@ class PlanRun:
         """Decide for each of these predictions whether its label is asked for, and count the requests."""
         plan, asked, counters = self.plan, self.asked, self._counters
         assert asked is not None
+        first = plan.first
+        if self._model.features.item_entities:
+            first = counters[ITEMS] - len(plan.event_ids)
         rows = slice(self.known + predictions.start, self.known + predictions.stop)
         columns = self.scores[rows].tolist(), self.features[rows].tolist()
-        for sequence, event_id, score, features in zip(
-            count(plan.first + predictions.start), plan.event_ids[predictions], *columns, strict=False
+        for predicted, event_id, score, features in zip(
+            count(first + predictions.start), self._asked_about(predictions), *columns, strict=False
         ):
-            wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
+            wanted = policy.asks(event_id, score, features, predicted=predicted, asked=counters["asked"])
             counters["asked"] += wanted
             asked.append(wanted)
+
+    def _asked_about(self, predictions: slice) -> Iterable[Id | tuple[Id, ...]]:
+        """Return the events of these predictions, with the ids of the item where they are of slates."""
+        event_ids, items = self.plan.event_ids[predictions], self._model.features.item_entities
+        if not (event_ids and items):
+            return event_ids
+        return zip(event_ids, *(self.plan.ids[number][predictions] for number in items), strict=True)
+

@@ -291,6 +291,7 @@ def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates
             map(msgspec.Raw, features),
             *zip(*columns.carried, strict=True),
             columns.challengers,
+            [None] * len(columns) if columns.asked is None else columns.asked,
             strict=True,
         )
     ]
@@ -366,6 +367,8 @@ def _encode_requests(
     columns: LabelRequestColumns, predictions: PredictionColumns, record: type[LabelRequest]
 ) -> EncodedRecords:
     make: Any = record  # whose ids are the stream's
+    positions = predictions.positions.tolist()
+    sequences = predictions.sequences.tolist() if positions else range(predictions.first, 2**63)
     values = [
         encode(
             make(
@@ -373,7 +376,8 @@ def _encode_requests(
                 *(column[row] for column in predictions.ids),
                 predictions.timestamps[row],
                 predictions.scores[row],
-                predictions.first + row,
+                sequences[row],
+                *positions[row : row + 1],
                 sequence,
             )
         )

@@ -162,7 +162,6 @@ class Plain:
             self.written.predictions.append(encode(slates.join([each.record for each in new])))
         else:
             self.written.predictions.append(encode(new[0].record))
-            self._request(new[0].record)
         self._slates += 1
         for each in new:
             for label, source in [early for early in self.early if self._event(early[0]) == each.event]:
@@ -182,10 +181,10 @@ class Plain:
         asked = None
         if self.policy is not None:
             asked = self.policy.asks(
-                record.event_id,
+                self._event(record) if self.items else record.event_id,
                 output.score,
                 output.features,
-                predicted=self._slates,
+                predicted=self.counters["items"] + position if self.items else self._slates,
                 asked=self.counters["asked"],
             )
             self.counters["asked"] += asked
@@ -206,6 +205,7 @@ class Plain:
             output.challengers,
             asked,
         )
+        self._request(made)
         return Waiting(self._event(record), made, len(self.predictions) + position)
 
     def _request(self, prediction: Any) -> None:
