@@ -469,21 +469,9 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
-    def _check_corrections(self) -> Self:
-        if self.join.corrections != "off" and self.stream.tables:
-            raise ValueError("join.corrections and stream.tables do not go together yet: take one of them")
-        return self
-
-    @model_validator(mode="after")
     def _check_slates(self) -> Self:
         if not self.stream.has_slates:
             return self
-        if self.sharing.align is not None:
-            raise ValueError("sharing.align and stream.interactions.items do not go together yet: take one")
-        if self.labels.policy != "all":
-            raise ValueError(
-                'labels.policy is "all" with stream.interactions.items: labels of slates are not asked for'
-            )
         most = self.stream.interactions.max_items
         if most > self.join.max_pending:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Choose which labels to ask for, where each costs money or goodwill. Pure.
 
-A decision follows from the event's id, the model's score and features, and the number of labels asked for
-before. So batches, restarts and audits make the same decisions.
+A decision follows from the event's id, in a slate the item's too, the model's score and features, and the
+number of labels asked for before. So batches, restarts and audits make the same decisions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class LabelPolicy:
     ``random`` flips a coin for each prediction. ``margin`` asks where the score is close to 0. ``adaptive``
     asks as OKSG does, with probability h / (h + max(0, |score| - tau / 2)): less often, the surer the model
     is, and always where the score is small compared with what is not known yet. The coin is a hash of
-    the event's id under the seed.
+    the event's id under the seed. Of a slate, each item is decided by itself: its coin is a hash of the
+    event's id and its own, and it counts as a prediction.
 
     Where the paper leaves open what a stream needs, two choices are made here:
 
@@ -94,7 +95,13 @@ class LabelPolicy:
         return self._settings.learn_unasked
 
     def asks(
-        self, event_id: Id, score: float, features: Sequence[float], *, predicted: int, asked: int
+        self,
+        event_id: Id | tuple[Id, ...],
+        score: float,
+        features: Sequence[float],
+        *,
+        predicted: int,
+        asked: int,
     ) -> bool:
         """Return whether to ask for the label of a prediction: see `ask`."""
         event_ids, row = Texts.of([encode(event_id)]), np.array([features], dtype=np.float64)
@@ -106,11 +113,12 @@ class LabelPolicy:
         Parameters
         ----------
         event_ids
-            The JSON of the ids of the n events.
+            The JSON of the ids of the n events; with slates, of lists of that and the ids of the item.
         scores, features
             The model's scores, shape (n,), and the features that it used, shape (n, features).
         predicted, asked
-            The number of the partition's predictions before these, and of those asked for among them.
+            The number of the partition's predictions before these, with slates of items, and of those asked
+            for among them.
         """
         name, rate = self._settings.policy, self._settings.rate
         coins = np.zeros(len(scores)) if name == "margin" else np.array([*map(self._coin, event_ids)])

@@ -186,6 +186,11 @@ def _compile(stream: Stream) -> OutputTypes:
     version = (
         {("model_version",): {"model_version": Count, "position": Position}} if stream.has_slates else {}
     )
+    of_request = (
+        {("prediction_sequence",): {"prediction_sequence": Count, "position": Position}}
+        if stream.has_slates
+        else {}
+    )
     replaced = named | {("features",): {"features": features} | behind} | version
     own: dict[str, Any] = {"ids": property(tuple_getter(ids)), "weighted": bool(weight)}
     example = derived(Example, of_example, names, own)
@@ -201,7 +206,7 @@ def _compile(stream: Stream) -> OutputTypes:
         layout,
         prediction,
         derived(RawPrediction, replaced | raw, names, own),
-        derived(LabelRequest, replaced, names, own),
+        derived(LabelRequest, replaced | of_request, names, own),
         derived(LabelFields, of_label | {("shared",): shared}, names),
         derived(Outcome, replaced | of_label | {("shared",): shared}, names, own),
         derived(
@@ -222,6 +227,7 @@ _NUMBERS: Final[Mapping[str, Any]] = MappingProxyType(
         "prediction_number": property(
             lambda record: item_number(record.prediction_sequence, record.position)
         ),
+        "in_slate": property(lambda record: (record.position,)),
     }
 )
 """What tells apart the predictions of a slate's items."""

@@ -73,6 +73,11 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return self.sequence
 
     @property
+    def in_slate(self) -> tuple[int, ...]:
+        """Its position, if it is of an item of a slate."""
+        return ()
+
+    @property
     def carried(self) -> Carried:
         """The numbers that it carries as the interaction has them; none where the stream has none."""
         return ()
@@ -117,8 +122,19 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
             prediction.timestamp,
             prediction.score,
             prediction.sequence,
+            *prediction.in_slate,
             sequence,
         )
+
+    @property
+    def prediction_number(self) -> int:
+        """`Prediction.number` of its prediction."""
+        return self.prediction_sequence
+
+    @property
+    def in_slate(self) -> tuple[int, ...]:
+        """The position of the item, if its prediction is of a slate's."""
+        return ()
 
 
 class EntityCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -53,6 +53,8 @@ class SlateItem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The item's features at the time of the prediction, in their order."""
     challengers: Scores | None = None
     """The score of each challenger, by its name. Absent if there are none."""
+    asked: bool | None = None
+    """Whether its label is asked for in `label-requests`. Absent where all are learned as they come."""
 
     @property
     def ids(self) -> tuple[Id, ...]:
@@ -144,6 +146,7 @@ class Slates:
                 position,
                 slate.sequence,
                 item.challengers,
+                item.asked,
             )
             for position, item in enumerate(slate.items)
         ]
@@ -160,6 +163,7 @@ class Slates:
                 each.features,
                 *each.carried,
                 each.challengers,
+                each.asked,
             )
             for each in predictions
         ]

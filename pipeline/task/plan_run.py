@@ -12,9 +12,12 @@ from pipeline.join.records import ChallengerScores
 from pipeline.model.columns import FormerLabels, InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
+from pipeline.records.encoding import encode
 from pipeline.records.places import flagged
+from pipeline.records.texts import Texts, decode_ids
 from pipeline.task.columns import Integers, OutcomeColumns
 from pipeline.task.plan import Plan
+from pipeline.task.state import ITEMS
 
 
 class PlanRun:
@@ -32,7 +35,8 @@ class PlanRun:
     policy
         Decides which labels are asked for; None where all are learned as they come.
     counters
-        Labels that are asked for, and labels that came unasked, are counted.
+        Labels that are asked for, and labels that came unasked, are counted. Items of slates are counted
+        already.
     replaces
         Whether a corrected label is learned in place of the former one.
 
@@ -228,13 +232,22 @@ class PlanRun:
         """Decide for each of these predictions whether its label is asked for, and count the requests."""
         every, counters = self.predictions, self._counters
         rows = slice(self.known + predictions.start, self.known + predictions.stop)
-        event_ids = every.ids.column(0).rows(rows.start, rows.stop)
+        first = counters[ITEMS] - self._own if every.of_slates else self.plan.first
         asked = policy.ask(
-            event_ids,
+            self._asked_about(rows),
             every.scores[rows],
             every.features[rows],
-            predicted=self.plan.first + predictions.start,
+            predicted=first + predictions.start,
             asked=counters["asked"],
         )
         every.asked[rows] = asked
         counters["asked"] += int(np.count_nonzero(asked))
+
+    def _asked_about(self, rows: slice) -> Texts:
+        """Return the ids of the events of these rows, with those of the item where they are of slates."""
+        ids = self.predictions.ids.rows(rows.start, rows.stop)
+        if not self.predictions.of_slates:
+            return ids.column(0)
+        columns = [0, *(1 + entity for entity in self._model.features.item_entities)]
+        named = [ids.column(number).decode(decode_ids) for number in columns]
+        return Texts.of([encode(each) for each in zip(*named, strict=True)])

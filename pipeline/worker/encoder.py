@@ -310,6 +310,7 @@ def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates
             map(msgspec.Raw, features),
             *zip(*columns.carried, strict=True),
             _by_name(columns.challengers) if columns.challengers else [None] * len(columns),
+            _asked(columns.asked),
             strict=True,
         )
     ]
@@ -387,6 +388,7 @@ def _encode_requests(batch: Batch, rows: list[int], record: type[LabelRequest]) 
         predictions.timestamps.tolist(),
         predictions.scores.tolist(),
         predictions.sequences.tolist(),
+        *([(predictions.numbers % STRIDE).tolist()] if predictions.of_slates else []),
     ]
     return [
         encode(make(*(column[row] for column in columns), sequence))

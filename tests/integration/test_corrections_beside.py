@@ -12,6 +12,12 @@ import pytest
 from pipeline.config.topics import Topics
 from pipeline.records.encoding import encode
 from tests.integration.harness import Message
+from tests.integration.test_live_tables import (
+    World,
+    assert_features_are_those_of_the_time,
+    named,
+    pipeline_at,
+)
 from tests.integration.test_slates import DEFINITION, pipeline_of_slates
 from tests.integration.test_stream import command, kill_after
 
@@ -82,5 +88,58 @@ def test_labels_are_corrected_over_kills(
     assert pipeline.read(pipeline.topics.dead_letters) == []
     group = ("--group", pipeline.kafka.group)
     assert "no difference" in command(pipeline, "audit", *group)
+    assert "identical" in command(pipeline, "rebuild", *group)
+    assert json.loads(command(pipeline, "report", "--json"))["differences"] == []
+
+
+def corrected(arrivals: list[Message]) -> tuple[list[Message], Counter[str]]:
+    """Return labels of which every third is corrected later, and every tenth comes too late."""
+    found, counts = list[Message](), Counter[str]()
+    for number, first in enumerate(arrivals):
+        about = json.loads(first.value or b"")
+        answers = [(first.timestamp, about["on_time"])]
+        if number % 10 == 7:
+            answers = [(first.timestamp + 130 * STEP, about["on_time"])]
+            counts.update(expired=1, later=1)
+        elif number % 3 == 1:
+            answers.append((first.timestamp + 40 * STEP, not about["on_time"]))
+            counts.update(later=1)
+        for known, value in answers:
+            said = about | {"arrived": known, "on_time": value}
+            found.append(first._replace(value=encode(said), timestamp=known))
+    return sorted(found, key=lambda each: each.timestamp), counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["add", "replace"])
+def test_labels_of_events_that_were_looked_up_are_corrected_over_kills(
+    bootstrap: str, topic_prefix: str, tmp_path: Path, mode: str
+) -> None:
+    pipeline, world = pipeline_at(bootstrap, topic_prefix, tmp_path / "one", f"{topic_prefix}in-"), World()
+    file = pipeline.folder / "stream.toml"
+    file.write_text(file.read_text() + f'[join]\nwindow = "2h"\ncorrections = "{mode}"\n')
+    by_topic = {
+        topic: [each for each in world.inputs if each.topic == topic] for topic in ("orders", "arrivals")
+    }
+    labels, counts = corrected(by_topic["arrivals"])
+    events = len(by_topic["orders"])
+    pipeline.produce(named(pipeline, [*world.tables(), *by_topic["orders"], *labels]))
+    kill_after(pipeline, (events // 3, events))
+    pipeline.run_until({pipeline.topics.outcomes: events + counts["later"]})
+    predictions = pipeline.read_json(pipeline.topics.predictions)
+    assert_features_are_those_of_the_time(world, predictions)
+    looked_up = {each["event_id"]: (each["features"], each["tables"]) for each in predictions}
+    outcomes = pipeline.read_json(pipeline.topics.outcomes)
+    assert all(looked_up[each["event_id"]] == (each["features"], each["tables"]) for each in outcomes)
+    found = Counter(each["status"] for each in outcomes)
+    status = "replaced" if mode == "replace" else "corrected"
+    assert (found[status], found["expired"]) == (counts["later"], counts["expired"])
+    assert pipeline.read(pipeline.topics.dead_letters) == []
+    group = ("--group", pipeline.kafka.group)
+    audited = json.loads(command(pipeline, "audit", "--json", *group))
+    assert audited["differences"] == 0
+    assert sum(each["checked"]["rows of tables looked up again"] for each in audited["partitions"]) == (
+        2 * events
+    )
     assert "identical" in command(pipeline, "rebuild", *group)
     assert json.loads(command(pipeline, "report", "--json"))["differences"] == []

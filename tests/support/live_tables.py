@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pipeline.config.settings import Learner
+from pipeline.config.settings import Join, Learner
 from pipeline.config.stream import Stream
 from pipeline.features.event_features import bucket_of
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.live_tables import Rows
 from pipeline.features.tables import Tables
 from pipeline.features.targets import target_of
+from pipeline.join.spill import SpilledPredictions
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.records.input_decoders import InputDecoders
@@ -88,19 +89,21 @@ def new_model() -> Model:
     )
 
 
-def new_task(partition: int = 0) -> Task:
+def new_task(
+    partition: int = 0, join: Join | None = None, *, spilled: SpilledPredictions | None = None
+) -> Task:
     """Return a task of the stream, with empty tables."""
     tables = [LiveTable(Rows(each)) for each in FEATURES.tables]
-    model, none = new_model(), Position(0)
-    return Task(partition, model, join_settings(), none, Position(0), tables=tables)
+    model, settings = new_model(), join or join_settings()
+    return Task(partition, model, settings, Position(0), Position(0), tables=tables, spilled=spilled)
 
 
 def event(  # noqa: PLR0917 - what a message says
-    topic: str, number: int, at: int, courier: str, item: int, offset: int
+    topic: str, number: int, at: int, courier: str, item: int, offset: int, late: float | None = None
 ) -> Given:
-    """Return an order, or its arrival."""
+    """Return an order, or its arrival, which is late if its number is odd, unless it is said."""
     value = {"event": f"e{number}", "courier": courier, "item": item, "at": at, "load": number % 3}
-    value |= {"late": float(number % 2)}
+    value |= {"late": float(number % 2) if late is None else late}
     return Given(RawMessage(topic, 0, offset, courier.encode(), json.dumps(value).encode()), at)
 
 

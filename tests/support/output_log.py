@@ -13,6 +13,7 @@ from forks import ForksSettings
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.topics import Topics
+from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
@@ -26,6 +27,7 @@ from pipeline.recovery.checkpoint_writer import next_slot
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
+from pipeline.task.live_tables import LiveTable
 from pipeline.task.plan import DeadLetter
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.state import SnapshotReference, State
@@ -63,7 +65,9 @@ class OutputLog:
     make_spilled: Callable[[], SpilledPredictions] | None = None
     """Makes the place to which predictions are spilled; None to hold all in memory."""
     stream: Stream = KUAIREC
-    """KuaiRec's definition, or one that has its features."""
+    """KuaiRec's definition, or one that has its features, unless `make_model` is given."""
+    make_model: Callable[[], Model] | None = None
+    """Makes a model that has learned nothing; None for one of the settings."""
 
     def __post_init__(self) -> None:
         """Encode with the types of the stream."""
@@ -113,8 +117,8 @@ class OutputLog:
         self.state = msgspec.json.decode(encode(state), type=State)
         return self.restore()
 
-    def restore(self, settings: JoinSettings | None = None) -> Task:
-        """Restore the task as it was at the last commit, from what was written."""
+    def restore(self, settings: JoinSettings | None = None, tables: Sequence[LiveTable] = ()) -> Task:
+        """Restore the task as it was at the last commit, from what was written, with tables as they were."""
         assert self.state is not None
         topics = Topics(stream=self.stream)
         messages = {
@@ -123,7 +127,8 @@ class OutputLog:
             topics.outcomes: output_messages(self.outcomes),
         }
         log = memory_log(messages, topics)
-        model, state = read_snapshot(log, self.state, partial(model_under, self.settings, self.stream))
+        make = self.make_model or partial(model_under, self.settings, self.stream)
+        model, state = read_snapshot(log, self.state, make)
         task = Task.restore(
             copied(state),
             model,
@@ -131,6 +136,7 @@ class OutputLog:
             policy=self.policy,
             sharing=self.sharing,
             spilled=self.make_spilled() if self.make_spilled else None,
+            tables=tables,
             labels=InputDecoders.of(self.stream).labels,
         )
         self.encoder = RecordEncoder(self.types)
@@ -145,7 +151,14 @@ class OutputLog:
         """What is shared, with two other partitions."""
         if not self.interval:
             return None
-        return SharingSettings(3, self.interval, align=self.align, types=self.types)
+        return SharingSettings(
+            3,
+            self.interval,
+            FeatureSet.of(self.stream),
+            self.types,
+            self.align,
+            max_items=self.stream.interactions.max_items if self.stream.has_slates else 1,
+        )
 
     @property
     def written(self) -> Written:

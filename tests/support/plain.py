@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -27,6 +27,8 @@ from tests.support.entries import queued
 
 Event: TypeAlias = tuple[Id, ...]
 """An event's id, and with slates those of an item."""
+LookedUp: TypeAlias = tuple[list[float], dict[str, int]]
+"""Features of live tables, and the offset up to which each was applied."""
 
 
 @dataclass
@@ -60,6 +62,17 @@ class Plain:
         Those that are remembered as closed.
     stream_time, counters, model
         As those of a task.
+
+    Parameters
+    ----------
+    given
+        The inputs.
+    join, model, policy
+        As for a task.
+    stream
+        The definition of the stream.
+    looked_up
+        What live tables say of each event; None without tables.
     """
 
     def __init__(
@@ -70,8 +83,10 @@ class Plain:
         policy: LabelPolicy | None = None,
         *,
         stream: Stream = KUAIREC,
+        looked_up: Mapping[Any, LookedUp] | None = None,
     ) -> None:
         self.join, self.model, self.policy = join, model, policy
+        self._looked_up = looked_up
         self.types, self.items = OutputTypes.of(stream), model.features.item_entities
         self.written = Written([], [], [], [])
         self.counters: Counter[str] = Counter()
@@ -147,7 +162,6 @@ class Plain:
             self.written.predictions.append(encode(slates.join([each.record for each in new])))
         else:
             self.written.predictions.append(encode(new[0].record))
-            self._request(new[0].record)
         self._slates += 1
         for each in new:
             for label, source in [early for early in self.early if self._event(early[0]) == each.event]:
@@ -159,14 +173,18 @@ class Plain:
 
     def _prediction(self, record: Interaction, position: int) -> Waiting:
         values = self.model.features.event.values([record], np.array([record.timestamp]))[0].tolist()
+        tables = list[dict[str, int]]()
+        if self._looked_up is not None:
+            found, applied = self._looked_up[record.event_id]
+            values, tables = values + found, [applied]
         output = self.model.predict(record, values)
         asked = None
         if self.policy is not None:
             asked = self.policy.asks(
-                record.event_id,
+                self._event(record) if self.items else record.event_id,
                 output.score,
                 output.features,
-                predicted=self._slates,
+                predicted=self.counters["items"] + position if self.items else self._slates,
                 asked=self.counters["asked"],
             )
             self.counters["asked"] += asked
@@ -179,6 +197,7 @@ class Plain:
             output.probability,
             output.predicted,
             output.features,
+            *tables,
             *record.carried,
             self.model.folded,
             *((position,) if self.items else ()),
@@ -186,6 +205,7 @@ class Plain:
             output.challengers,
             asked,
         )
+        self._request(made)
         return Waiting(self._event(record), made, len(self.predictions) + position)
 
     def _request(self, prediction: Any) -> None:

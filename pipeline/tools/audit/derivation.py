@@ -11,6 +11,7 @@ import msgspec
 
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.topics import Topics
+from pipeline.join.identity import identify_by
 from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
@@ -109,6 +110,7 @@ class Derivation:
         self._scores = scores
         self._topics = topics
         self._types = OutputTypes.of(topics.stream)
+        self._identify = identify_by(epochs.current.features.item_entities)
         self._result = result
         self._has_gap = False
         self._first_prediction: int | None = None
@@ -160,8 +162,10 @@ class Derivation:
         if self._first_prediction is None:
             self._first_prediction = written.sequence
         self.pending[written.number] = written
+        before, predicted = self.requested, written.sequence
+        if self._epochs.current.features.item_entities:
+            predicted = self.predicted
         self.predicted += 1
-        before = self.requested
         if before is not None:
             self.requested = before + (written.asked is True)
         if written.sequence < self._derivable.predictions:
@@ -181,23 +185,29 @@ class Derivation:
             model_version=model.folded,
             sequence=written.sequence,
             challengers=output.challengers,
-            asked=self._asks(written, output, before),
+            asked=self._asks(written, output, predicted, before),
         )
         self._result.checked[PREDICTIONS_CHECKED] += 1
         self._compare(derived, decoded, self._topics.predictions)
 
-    def _asks(self, written: Prediction, output: ModelOutput, asked: int | None) -> bool | None:
-        """Derive whether the label was requested, given the number of labels requested before."""
+    def _asks(
+        self, written: Prediction, output: ModelOutput, predicted: int, asked: int | None
+    ) -> bool | None:
+        """Derive whether the label was requested.
+
+        `predicted` is the number of predictions before, with slates of items, and `asked` that of the labels
+        requested for these, None if it is unknown.
+        """
         if self._policy is None:
             return None
         if asked is None:
             return written.asked
         self._result.checked[DECISIONS_CHECKED] += 1
         return self._policy.asks(
-            written.event_id,
+            self._identify(written),
             output.score,
             output.features,
-            predicted=written.sequence,
+            predicted=predicted,
             asked=asked,
         )
 

@@ -44,19 +44,19 @@ class LabelRequestCheck:
         self._type = OutputTypes.of(topics.stream).label_request
         self._result = result
         self._next = next(requests, None)
-        self._first_expected = 0 if complete or self._next is None else self._next.record.prediction_sequence
+        self._first_expected = 0 if complete or self._next is None else self._next.record.prediction_number
         self._first: int | None = None
 
     def check(self, prediction: Prediction) -> None:
         """Compare the next prediction with its label request, if it has one."""
         if self._first is None:
-            self._first = prediction.sequence
-        self._skip_to(prediction.sequence)
-        if prediction.asked is not True or prediction.sequence < self._first_expected:
+            self._first = prediction.number
+        self._skip_to(prediction.number)
+        if prediction.asked is not True or prediction.number < self._first_expected:
             return
         decoded = self._next
-        if decoded is None or decoded.record.prediction_sequence != prediction.sequence:
-            expected = f"a request for the label of prediction {prediction.sequence}"
+        if decoded is None or decoded.record.prediction_number != prediction.number:
+            expected = f"a request for the label of {_named(prediction.sequence, prediction)}"
             self._result.add_difference(self._topic, decoded and decoded.source.offset, expected, "none")
             return
         self._result.checked[REQUESTS_CHECK] += 1
@@ -72,15 +72,20 @@ class LabelRequestCheck:
         self._skip_to(None)
 
     def _skip_to(self, before: int | None) -> None:
-        """Report the next requests for predictions before this one (None: for any), which asked for none."""
-        while self._next is not None and (before is None or self._next.record.prediction_sequence < before):
+        """Report the next requests for predictions before a number, or for any: these asked for none."""
+        while self._next is not None and (before is None or self._next.record.prediction_number < before):
             request, source = self._next
-            if request.prediction_sequence >= (self._first or 0):
-                found = f"one for prediction {request.prediction_sequence}"
+            if request.prediction_number >= (self._first or 0):
+                found = f"one for {_named(request.prediction_sequence, request)}"
                 self._result.add_difference(
                     self._topic, source.offset, "requests that predictions ask for", found
                 )
             self._next = next(self._requests, None)
+
+
+def _named(sequence: int, record: Prediction | LabelRequest) -> str:
+    """Name a prediction of this sequence, given its record or its request's."""
+    return f"prediction {sequence}" + "".join(f", position {each}" for each in record.in_slate)
 
 
 class ShareCheck:

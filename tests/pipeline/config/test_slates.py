@@ -64,8 +64,6 @@ def test_names_of_slates_fields_are_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"sharing": {"align": "1m"}}, "sharing.align and stream.interactions.items"),
-        ({"labels": {"policy": "random"}}, 'labels.policy is "all" with stream.interactions.items'),
         ({"join": {"max_pending": 4}}, "stream.interactions.max_items is above join.max_pending"),
     ],
 )

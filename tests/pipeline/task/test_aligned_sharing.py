@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.settings import Join as JoinSettings
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.features.feature_set import FeatureSet
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import EntityCounts, Share
 from pipeline.task.aligned_inbox import AlignedInbox
@@ -18,7 +20,8 @@ from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES, MAX_SHARES_BYTES
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, worker_steps
-from tests.support.builders import Inputs, inputs, interaction, join_settings, label, new_task
+from tests.support import slates
+from tests.support.builders import Inputs, inputs, interaction, join_settings, label, new_model, new_task
 from tests.support.consumer import REST, Delivery
 from tests.support.examples import examples
 from tests.support.output_log import OutputLog
@@ -29,6 +32,8 @@ ALIGN = 200
 INTERVAL = 2
 SIZE = 90_000
 """Bytes that each share is said to have: three of them fill an outcome, 22 the queue of a partition."""
+SIZE_OF_SLATES = 300_000
+"""With slates, one fills an outcome: those of a window fill more than the largest slate can make."""
 
 
 class Turn(NamedTuple):
@@ -48,16 +53,19 @@ turns = st.builds(
 class Member:
     """One partition, the worker that has it, and its topics."""
 
-    def __init__(self, number: int, given_inputs: Inputs, join: JoinSettings) -> None:
-        self.number = number
-        self.log = OutputLog(interval=INTERVAL, align=ALIGN)
+    def __init__(
+        self, number: int, given_inputs: Inputs, join: JoinSettings, stream: Stream, size: int
+    ) -> None:
+        self.number, self._size = number, size
+        self.log = OutputLog(interval=INTERVAL, align=ALIGN, stream=stream)
         self._join = join
         self._inputs = given_inputs
         self._start()
 
     def _start(self) -> None:
         if self.log.state is None:
-            self.task: Task = new_task(self._join, self.number, sharing=self.log.sharing)
+            model = new_model(features=FeatureSet.of(self.log.stream))
+            self.task: Task = new_task(self._join, self.number, model, sharing=self.log.sharing)
         else:
             self.task = self.log.restore(self._join)
         positions = (self.task.interactions.position.offset, self.task.labels.position.offset)
@@ -69,7 +77,7 @@ class Member:
         for other in others:
             begin = self.task.inbox.next_offset(other.number)
             for offset in () if begin is None else range(begin, min(len(other.log.shares), begin + news)):
-                self.task.inbox.offer(other.log.shares[offset], offset, SIZE)
+                self.task.inbox.offer(other.log.shares[offset], offset, self._size)
         batch = self.task.advance(drawn.step.limit)
         if not batch.empty:
             self.log.commit(self.task, batch, drawn.snapshot)
@@ -81,9 +89,15 @@ class Member:
         return not batch.empty
 
 
-def play(given_inputs: list[Inputs], schedule: list[Turn], join: JoinSettings) -> list[Member]:
+def play(
+    given_inputs: list[Inputs],
+    schedule: list[Turn],
+    join: JoinSettings,
+    stream: Stream = KUAIREC,
+    size: int = SIZE,
+) -> list[Member]:
     """Follow the schedule; then all go on until nobody can."""
-    members = [Member(number, each, join) for number, each in enumerate(given_inputs)]
+    members = [Member(number, each, join, stream, size) for number, each in enumerate(given_inputs)]
 
     def turn(member: Member, news: int, step: WorkerStep) -> bool:
         return member.turn([other for other in members if other is not member], news, step)
@@ -107,6 +121,21 @@ def busy_stream(user: int, events: int) -> Inputs:
     return inputs(interactions, labels)
 
 
+def busy_slates(user: int, shown: int) -> Inputs:
+    """Slates of one to five videos with a label for most items, some before their slate."""
+    messages, labels = [], list[tuple[int, bytes]]()
+    for number in range(shown):
+        at, videos = 20 * number, range(number % 7, number % 7 + 1 + number % 5)
+        messages.append(slates.slate(number, at, videos, user))
+        for video in videos:
+            if (number + video) % 4:
+                known = at - 20 + 15 * (video % 6)
+                answer = slates.label(number, max(0, known), video, float(video % 3), user)
+                labels.append((known, answer))
+    labels.sort(key=lambda each: each[0])
+    return slates.inputs(messages, [answer for _, answer in labels])
+
+
 def assert_same(members: list[Member], expected: list[Member]) -> None:
     for member, other in zip(members, expected, strict=True):
         assert member.log.written == other.log.written
@@ -126,32 +155,76 @@ def test_what_is_written_does_not_depend_on_who_is_how_far(
     assert_same(play(given_inputs, schedule, join), play(given_inputs, [], join))
 
 
+@examples(40)
+@given(
+    given_inputs=st.lists(slates.slates(size=10), min_size=PARTITIONS, max_size=PARTITIONS),
+    schedule=st.lists(turns, max_size=25),
+    join=tight,
+)
+def test_nor_does_what_is_written_of_slates(
+    given_inputs: list[Inputs], schedule: list[Turn], join: JoinSettings
+) -> None:
+    join = join.model_copy(update={"max_pending": max(5, join.max_pending)})
+    of_slates = join, slates.SLATES, SIZE_OF_SLATES
+    assert_same(play(given_inputs, schedule, *of_slates), play(given_inputs, [], *of_slates))
+
+
+streams_of = {
+    "single items": (KUAIREC, SIZE, busy_stream),
+    "slates": (slates.SLATES, SIZE_OF_SLATES, busy_slates),
+}
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+@pytest.mark.parametrize("kind", streams_of)
 @examples(25)
 @given(schedule=st.lists(turns, max_size=60))
-def test_nor_does_it_in_busy_streams(schedule: list[Turn]) -> None:
-    assert_same(play(busy_streams(), schedule, join_settings()), played_at_once())
+def test_nor_does_it_in_busy_streams(kind: str, crowded: bool, schedule: list[Turn]) -> None:
+    given_inputs, expected = played_at_once(kind, crowded=crowded)
+    stream, size, _ = streams_of[kind]
+    assert_same(play(given_inputs, schedule, room(crowded=crowded), stream, size), expected)
+
+
+def room(*, crowded: bool) -> JoinSettings:
+    return join_settings(max_pending=5) if crowded else join_settings()
 
 
 @cache
-def busy_streams() -> list[Inputs]:
-    return [busy_stream(user, 60 + 15 * user) for user in range(PARTITIONS)]
-
-
-@cache
-def played_at_once() -> list[Member]:
-    members = play(busy_streams(), [], join_settings())
+def played_at_once(kind: str, *, crowded: bool) -> tuple[list[Inputs], list[Member]]:
+    stream, size, busy = streams_of[kind]
+    given_inputs = [busy(user, 60 + 15 * user) for user in range(PARTITIONS)]
+    members = play(given_inputs, [], room(crowded=crowded), stream, size)
     assert sum(member.task.inbox.outcomes for member in members) > 150  # of others
-    return members
+    return given_inputs, members
 
 
-def test_others_learn_a_window_when_the_next_one_has_ended() -> None:
-    given_inputs = [busy_stream(user, 40) for user in range(PARTITIONS)]
-    for member in play(given_inputs, [], join_settings()):
+@pytest.mark.parametrize("kind", streams_of)
+def test_others_learn_a_window_when_the_next_one_has_ended(kind: str) -> None:
+    stream, _, busy = streams_of[kind]
+    given_inputs, learned = [busy(user, 40) for user in range(PARTITIONS)], 0
+    for member in play(given_inputs, [], join_settings(), stream):
         for _, value in member.log.outcomes:
             outcome = _decoded(value)
+            known = outcome["label_timestamp"]
             for share in outcome.get("shared", []):
-                assert outcome["label_timestamp"] >= share["window_end"] + ALIGN
-                assert outcome["label_timestamp"] < share["window_end"] + 2 * ALIGN
+                learned += 1
+                if known is None or known < outcome["timestamp"]:  # time had come to the slate, or past it
+                    continue
+                assert known >= share["window_end"] + ALIGN
+                assert known < share["window_end"] + 2 * ALIGN
+    assert learned > 50
+
+
+def test_a_slate_waits_until_it_is_known_what_each_outcome_of_it_learns() -> None:
+    sharing = SharingSettings(2, INTERVAL, align=ALIGN, max_items=3)
+    mine = AlignedInbox(0, sharing, {}, {}, stream_time=2 * ALIGN)
+    for number in range(17):
+        mine.offer(share(1, number, ALIGN), number, SIZE)
+    assert mine.max_outcomes == 5  # of three shares each, and the two that are left do not fill another
+    assert not mine.ready
+    mine.offer(share(1, 17, ALIGN), 17, SIZE)
+    assert mine.max_outcomes == 6
+    assert mine.ready  # three items, and three others that make room
 
 
 def _decoded(value: bytes) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.settings import Config
 from pipeline.features.live_tables import Rows, TableRecord, in_force
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.encoding import encode
@@ -339,8 +338,3 @@ def test_what_was_read_ahead_is_read_again_after_a_rewind() -> None:
     task.rewind()
     assert not task.tables.ready
     assert task.tables.tables[0].offset == 0
-
-
-def test_corrections_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"join\.corrections and stream\.tables"):
-        Config.model_validate({"stream": STREAM.model_dump(), "join": {"corrections": "add"}})

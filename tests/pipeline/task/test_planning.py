@@ -142,9 +142,19 @@ def test_whatever_weighs(
 
 
 @examples(100)
-@given(given_inputs=slates(), pieces=st.lists(steps, max_size=10), join=crowded, challengers=st.booleans())
+@given(
+    given_inputs=slates(),
+    pieces=st.lists(steps, max_size=10),
+    join=crowded,
+    policy=policies,
+    challengers=st.booleans(),
+)
 def test_whatever_is_shown_together(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, challengers: bool
+    given_inputs: Inputs,
+    pieces: list[Step],
+    join: JoinSettings,
+    policy: LabelPolicy | None,
+    challengers: bool,
 ) -> None:
     join = join.model_copy(update={"max_pending": max(5, join.max_pending)})
     features, others = FeatureSet.of(SLATES), CHALLENGERS if challengers else {}
@@ -152,6 +162,7 @@ def test_whatever_is_shown_together(
         given_inputs,
         pieces,
         join,
+        policy,
         stream=SLATES,
         build=lambda: new_model(features=features, challengers=others),
     )
