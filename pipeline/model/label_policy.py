@@ -1,7 +1,7 @@
 """Choose which labels to ask for, where each costs money or goodwill. Pure.
 
-A decision follows from the event's id, in a slate the item's too, the model's score and features, and the number of labels asked for
-before. So batches, restarts and audits make the same decisions.
+A decision follows from the event's id, in a slate the item's too, the model's score and features, and the
+number of labels asked for before. So batches, restarts and audits make the same decisions.
 """
 
 from __future__ import annotations

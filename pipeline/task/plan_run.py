@@ -228,4 +228,3 @@ class PlanRun:
         if not (event_ids and items):
             return event_ids
         return zip(event_ids, *(self.plan.ids[number][predictions] for number in items), strict=True)
-
