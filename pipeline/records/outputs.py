@@ -74,7 +74,7 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def in_slate(self) -> tuple[int, ...]:
-        """Its position, if it is of an item of a slate."""
+        """The position of the item, if it is of a slate."""
         return ()
 
     @property

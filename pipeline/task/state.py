@@ -48,7 +48,8 @@ COUNTER_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         Fault.INVALID.value: "Messages with a field that is missing or not as it has to be.",
         Fault.WRONG_KEY.value: "Messages whose key is not the id that it has to be.",
         Fault.FUTURE.value: "Messages too far ahead of the clock or of the previous message.",
-        "asked": "Predictions whose label was asked for; 0 where all labels are learned as they come.",
+        "asked": "Predictions whose label was asked for, of slates items; 0 where all labels are learned as "
+        "they come.",
         "unasked": "Labels that were joined, but not asked for.",
     }
 )

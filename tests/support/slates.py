@@ -14,6 +14,7 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
@@ -86,20 +87,23 @@ def slate_task(
     join: JoinSettings | None = None,
     *,
     challengers: bool = False,
+    policy: LabelPolicy | None = None,
     spilled: SpilledPredictions | None = None,
 ) -> Task:
     """Return a new task."""
-    others = CHALLENGERS if challengers else {}
-    return new_task(
-        join, model=new_model(features=FeatureSet.of(SLATES), challengers=others), spilled=spilled
-    )
+    model = new_model(features=FeatureSet.of(SLATES), challengers=CHALLENGERS if challengers else {})
+    return new_task(join, model=model, policy=policy, spilled=spilled)
 
 
 def run(
-    given: Inputs, join: JoinSettings | None = None, *, challengers: bool = False
+    given: Inputs,
+    join: JoinSettings | None = None,
+    *,
+    challengers: bool = False,
+    policy: LabelPolicy | None = None,
 ) -> tuple[Task, Written]:
     """Everything in one go."""
-    task = slate_task(join, challengers=challengers)
+    task = slate_task(join, challengers=challengers, policy=policy)
     feed_all(task, given)
     return task, Written.of([task.advance(ALL)], SLATES)
 

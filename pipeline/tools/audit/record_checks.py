@@ -72,7 +72,7 @@ class LabelRequestCheck:
         self._skip_to(None)
 
     def _skip_to(self, before: int | None) -> None:
-        """Report the next requests for predictions before a number, or for any: these asked for none."""
+        """Report the next requests for predictions below a number (None: for any), which asked for none."""
         while self._next is not None and (before is None or self._next.record.prediction_number < before):
             request, source = self._next
             if request.prediction_number >= (self._first or 0):

@@ -112,7 +112,8 @@ def _slates() -> Iterator[str]:
     schema = schemas_of(Stream.model_validate(definition))["prediction"]
     yield f"\n## Predictions of slates\n\n{schema['description']} Where interactions are "
     yield "[slates](streams.md#slates), such as lists of videos, a prediction is this. An outcome is of one "
-    yield "item, and has the item's `position`, from 0, behind `model_version`.\n\n"
+    yield "item, and has the item's `position`, from 0, behind `model_version`. A label request has it "
+    yield "behind `prediction_sequence`.\n\n"
     yield from _fields(schema)
     for part, fields in schema["$defs"].items():
         yield f"\n### {part}\n\n{fields['description']}\n\n"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.config.settings import Labels
 from pipeline.model.label_policy import MAX_RATE_DRIFT, RATE_TOLERANCE, LabelPolicy, label_policy, leverage
+from pipeline.records.fields import Id
 from tests.support.examples import examples
 
 UNKNOWN = [0.0] * 10
@@ -129,6 +130,14 @@ def test_the_coins_are_those_of_earlier_logs() -> None:
     asking = policy("random", 0.5, seed=7)
     found = [asking.asks(event, 0.0, UNKNOWN, predicted=0, asked=0) for event in (*range(8), "1", "e")]
     assert "".join("01"[asked] for asked in found) == "0100011111"
+
+
+def test_each_item_of_a_slate_has_its_own_coin() -> None:
+    asking = policy("random", 0.5, seed=7)
+    items: list[tuple[Id, ...]] = [("e", n) for n in range(8)]
+    items += [("f", 0), ("e", "0")]
+    found = [asking.asks(item, 0.0, UNKNOWN, predicted=0, asked=0) for item in items]
+    assert "".join("01"[asked] for asked in found) == "1111110000"
 
 
 @pytest.mark.parametrize(

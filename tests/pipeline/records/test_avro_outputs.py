@@ -189,7 +189,14 @@ assert OF_SLATES.slates is not None
 
 @pytest.mark.parametrize(
     "kind",
-    [TYPES.prediction, TYPES.outcome, TYPES.label_request, OF_SLATES.slates.record, OF_SLATES.outcome],
+    [
+        TYPES.prediction,
+        TYPES.outcome,
+        TYPES.label_request,
+        OF_SLATES.slates.record,
+        OF_SLATES.outcome,
+        OF_SLATES.label_request,
+    ],
 )
 def test_so_do_records_of_any_definition(kind: type[msgspec.Struct]) -> None:
     record = AvroRecord(kind, "forks.food")

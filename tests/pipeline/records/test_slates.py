@@ -119,6 +119,7 @@ items = st.builds(
     st.booleans(),
     st.lists(finite, min_size=10, max_size=10),
     st.none() | st.dictionaries(st.sampled_from("abc"), finite, min_size=1),
+    st.none() | st.booleans(),
 )
 records = st.builds(
     TYPES.slates.record if TYPES.slates else SlatePrediction,
@@ -141,8 +142,14 @@ def test_the_predictions_of_the_items_are_the_record_again(record: SlatePredicti
         (position, record.sequence) for position in range(len(record.items))
     ]
     assert encode(slates.join(predictions)) == encode(record)
-    schema = schemas_of(SLATES)["prediction"]
-    jsonschema.Draft202012Validator(schema).validate(json.loads(encode(record)))
+    schemas = schemas_of(SLATES)
+    jsonschema.Draft202012Validator(schemas["prediction"]).validate(json.loads(encode(record)))
+    for sequence, each in enumerate(predictions):
+        request = TYPES.label_request.of(each, sequence)
+        said = json.loads(encode(request))
+        jsonschema.Draft202012Validator(schemas["label-request"]).validate(said)
+        assert (said["position"], said["video_id"]) == (sequence, each.ids[1])
+        assert (request.prediction_number, request.in_slate) == (each.number, each.in_slate)
 
 
 def test_the_schema_describes_each_field() -> None:

@@ -18,6 +18,7 @@ from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.records.texts import Texts
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
+from tests.support import slates
 from tests.support.builders import (
     ALL,
     BatchRecords,
@@ -35,7 +36,7 @@ from tests.support.builders import (
 class Chosen(LabelPolicy):
     """Asks for the events that it is told."""
 
-    def __init__(self, events: Sequence[int], *, learn_unasked: bool = False) -> None:
+    def __init__(self, events: Sequence[object], *, learn_unasked: bool = False) -> None:
         super().__init__(Labels(policy="random", learn_unasked=learn_unasked))
         self.events = events
         self.counts: list[tuple[int, int]] = []
@@ -144,3 +145,32 @@ def test_an_event_s_name_cannot_be_taken_for_a_field_of_its_outcome() -> None:
     named = Prediction('"sequence":', 7, 3, 5, 0.5, None, True, [0.25] * FEATURES_LENGTH, 0, 9, asked=True)
     text = encode(named)
     assert text[: prefix_end(text)].endswith(b'"model_version":0,')
+
+
+def test_each_item_of_a_slate_is_asked_for_by_itself() -> None:
+    policy = Chosen([(0, "b"), (1, "a")])
+    task, written = slates.run(
+        slates.inputs(
+            [slates.slate(n, 10 * n, ["a", "b", "c"]) for n in range(2)],
+            [slates.label(0, 15, "a"), slates.label(0, 16, "b"), slates.label(1, 17, "a")],
+        ),
+        policy=policy,
+    )
+    assert policy.counts == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2)]
+    items = [item for value in written.predictions for item in msgspec.json.decode(value)["items"]]
+    assert [each["asked"] for each in items] == [False, True, False, True, False, False]
+    requests = [msgspec.json.decode(value) for value in written.requests]
+    names = "event_id", "video_id", "prediction_sequence", "position", "sequence"
+    assert [tuple(each[name] for name in names) for each in requests] == [
+        (0, "b", 0, 1, 0),
+        (1, "a", 1, 0, 1),
+    ]
+    assert [each["score"] for each in requests] == [items[1]["score"], items[3]["score"]]
+    outcomes = [slates.TYPES.outcomes.decode(value) for value in written.outcomes]
+    assert [(each.asked, each.label) for each in outcomes] == [(False, None), (True, True), (True, True)]
+    assert (task.counters["asked"], task.counters["unasked"], task.counters["items"]) == (2, 1, 6)
+
+
+def test_single_items_requests_have_no_position() -> None:
+    _, _, requests = play(four(), Chosen([1]))
+    assert b"position" not in requests[0]

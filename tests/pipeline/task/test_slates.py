@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.config.settings import Join as JoinSettings
 from pipeline.errors import StateError
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
@@ -26,7 +27,7 @@ from tests.support.examples import examples
 from tests.support.output_log import OutputLog
 from tests.support.slates import SLATES, TYPES, inputs, label, run, slate, slate_task, slates
 from tests.support.spilling import small_blocks
-from tests.support.streams import tight
+from tests.support.streams import policies, tight
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -179,17 +180,23 @@ def without_offsets(state: State) -> bytes:
         max_pending=st.sampled_from([3, 7, 500_000]),
         max_closed=st.sampled_from([1, 3, 1_000_000]),
         max_in_memory=st.sampled_from([1, 3, 200_000]),
+        corrections=st.sampled_from(["off", "off", "add", "replace"]),
     ),
     challengers=st.booleans(),
+    policy=policies,
 )
 def test_deaths_and_what_is_spilled_do_not_show_in_what_is_written(
-    given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, challengers: bool
+    given_inputs: Inputs,
+    drawn: list[WorkerStep],
+    join: JoinSettings,
+    challengers: bool,
+    policy: LabelPolicy | None,
 ) -> None:
-    whole, expected = run(given_inputs, join, challengers=challengers)
-    log = OutputLog(stream=SLATES, make_spilled=lambda: small_blocks(types=TYPES))
+    whole, expected = run(given_inputs, join, challengers=challengers, policy=policy)
+    log = OutputLog(stream=SLATES, policy=policy, make_spilled=lambda: small_blocks(types=TYPES))
     if challengers:
         log.settings |= challengers_text(CHALLENGERS)
-    task = slate_task(join, challengers=challengers, spilled=small_blocks(types=TYPES))
+    task = slate_task(join, challengers=challengers, policy=policy, spilled=small_blocks(types=TYPES))
     delivery = Delivery(task, given_inputs)
     for step, snapshot, dies in (*drawn, WorkerStep(REST, True, True)):
         delivery.deliver(step)
@@ -203,6 +210,7 @@ def test_deaths_and_what_is_spilled_do_not_show_in_what_is_written(
             delivery = Delivery(task, given_inputs.from_positions(*positions))
     assert log.written == expected
     assert pack(task.model) == pack(whole.model)
+    assert task.counters == whole.counters
 
 
 def test_a_slate_that_lost_an_item_is_found_when_the_task_is_restored() -> None:

@@ -287,13 +287,15 @@ def test_a_changed_score_is_found() -> None:
     given_inputs=slates(),
     drawn=st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=12),
     challengers=st.sampled_from([{}, CHALLENGERS]),
+    policy=policies,
 )
 def test_the_state_of_any_run_of_slates_is_derived_and_audits_clean(
     given_inputs: Inputs,
     drawn: list[tuple[Step, bool]],
     challengers: Mapping[str, ChallengerSettings],
+    policy: LabelPolicy | None,
 ) -> None:
-    run = record(given_inputs, drawn, join_settings(), challengers=challengers, stream=SLATES)
+    run = record(given_inputs, drawn, join_settings(), challengers, policy, stream=SLATES)
     state = derived(run)
     assert comparable(state) == comparable(run.state)
     run.state, run.snapshot = state, None
