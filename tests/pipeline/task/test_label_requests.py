@@ -50,7 +50,9 @@ class Chosen(LabelPolicy):
         predicted: int,
         asked: int,
     ) -> NDArray[np.bool_]:
-        chosen = np.array([int(each) in self.events for each in event_ids], dtype=np.bool_)
+        named = [msgspec.json.decode(each) for each in event_ids]
+        about = [tuple(each) if isinstance(each, list) else each for each in named]
+        chosen = np.array([each in self.events for each in about], dtype=np.bool_)
         for number, each in enumerate(chosen):
             self.counts.append((predicted + number, asked))
             asked += each
