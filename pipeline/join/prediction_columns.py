@@ -159,8 +159,13 @@ class PredictionColumns:
     @property
     def slates(self) -> list[slice]:
         """The rows of each slate."""
-        begins = flagged(self.numbers % STRIDE == 0).tolist()
+        begins = flagged(self.positions == 0).tolist()
         return [slice(*rows) for rows in pairwise([*begins, len(self)])]
+
+    @property
+    def positions(self) -> Integers:
+        """The place of each item in its slate, shape (n,)."""
+        return self.numbers % STRIDE
 
     @property
     def first(self) -> int:

@@ -1,10 +1,11 @@
-"""Encode the usual batches column by column: no slates, challengers or label policy.
+"""Encode the predictions, outcomes and label requests of a batch, column by column.
 
-`pipeline.worker.encoder` encodes all batches record by record, and is the specification of what is done here.
+Of a batch with few records, `pipeline.worker.encoder` encodes one after the other, with the same bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
+from pipeline.join.records import ChallengerScores
 from pipeline.records import decimals
 from pipeline.records.column_encoder import Column, ColumnEncoder
 from pipeline.records.encoding import encode
@@ -19,7 +21,6 @@ from pipeline.records.fields import Status
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.places import flagged
 from pipeline.records.texts import LINE_FEED, NO_TEXTS, Integers, Texts
-from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns
 
 _LABELLED: Final = b'"labelled"\n'
@@ -28,27 +29,8 @@ FEWEST: Final = 50
 """Records of a batch below which it costs less to encode them one by one."""
 
 
-def is_usual(batch: Batch) -> bool:
-    """Tell whether a batch can be encoded here.
-
-    Examples
-    --------
-    >>> is_usual(Batch())
-    True
-    """
-    predictions, outcomes = batch.predictions, batch.outcomes
-    return (
-        not predictions.of_slates
-        and not outcomes.of_slates
-        and not predictions.challengers
-        and not outcomes.challengers
-        and outcomes.asked is None
-        and not (predictions.asked != UNDECIDED).any()
-    )
-
-
-class UsualBatchEncoder:
-    """Encodes predictions and outcomes of one stream.
+class BatchColumns:
+    """Encodes the columns of one stream.
 
     Parameters
     ----------
@@ -59,17 +41,16 @@ class UsualBatchEncoder:
     def __init__(self, types: OutputTypes) -> None:
         self._predictions = ColumnEncoder(types.prediction)
         self._outcomes = ColumnEncoder(types.label_fields, behind_prefix=True)
+        self._requests = ColumnEncoder(types.label_request)
         names = {field.name: field.encode_name for field in msgspec.structs.fields(types.label_fields)}
-        self._shared, self._former = encode(names["shared"]), encode(names["former"])
-        self._former_weight = encode(names["former_weight"]) if "former_weight" in names else b""
+        self._names = {name: b"," + encode(encoded) + b":" for name, encoded in names.items()}
 
     def predictions(self, columns: PredictionColumns) -> tuple[Texts, Integers]:
         """Encode predictions; return them, and where the prefix of each one's outcome ends."""
         if not len(columns):
             return NO_TEXTS, NO_TEXTS.ends
-        ids = columns.ids
         fields: list[Column] = [
-            *(ids.column(number).joined(LINE_FEED).tobytes() for number in range(len(ids.begins))),
+            *_ids(columns.ids),
             columns.timestamps.tolist(),
             columns.scores.tolist(),
             columns.probabilities,
@@ -78,9 +59,26 @@ class UsualBatchEncoder:
             *([columns.tables] if columns.tables else []),
             *zip(*columns.carried, strict=True),
             columns.versions.tolist(),
-            columns.numbers.tolist(),
+            *([columns.positions.tolist()] if columns.of_slates else []),
+            columns.sequences.tolist(),
         ]
-        return self._predictions.encode(len(columns), fields)
+        rests = self._made_rests(len(columns), columns.challengers, columns.asked)
+        return self._predictions.encode(len(columns), fields, rests=_joined(rests))
+
+    def requests(self, columns: PredictionColumns, rows: Integers, first: int) -> Texts:
+        """Encode the requests for the labels of some rows, given the sequence of the first."""
+        if not len(rows):
+            return NO_TEXTS
+        chosen = columns.select(rows)
+        fields: list[Column] = [
+            *_ids(chosen.ids),
+            chosen.timestamps.tolist(),
+            chosen.scores.tolist(),
+            chosen.sequences.tolist(),
+            *([chosen.positions.tolist()] if chosen.of_slates else []),
+            range(first, first + len(rows)),
+        ]
+        return self._requests.encode(len(rows), fields)[0]
 
     def outcomes(self, columns: OutcomeColumns, prefixes: Texts) -> Texts:
         """Encode outcomes, given the prefix of each, which is that of its prediction."""
@@ -99,23 +97,48 @@ class UsualBatchEncoder:
             else statuses(columns),
             range(columns.first, columns.first + len(columns)),
         ]
-        rests = self._rests(columns)
+        rests = _joined(self._rests(columns))
         return self._outcomes.encode(len(columns), fields, prefixes, rests)[0]
 
-    def _rests(self, columns: OutcomeColumns) -> bytes | None:
-        """Return what is behind the sequence of each outcome; None where it is the brace only."""
-        shared, corrected = columns.shared, columns.corrected
-        if not (shared or corrected):
-            return None
-        rests = [b""] * len(columns)
-        for row, shares in shared.items():
-            rests[row] = b"," + self._shared + b":" + encode(shares)
-        for row, each in corrected.items():
+    def _rests(self, columns: OutcomeColumns) -> list[bytes] | None:
+        """Return what is behind the sequence of each outcome, but for its brace; None where it is nothing."""
+        made = self._made_rests(len(columns), columns.challengers, columns.asked)
+        if not (columns.shared or columns.corrected):
+            return made
+        rests, names = made or [b""] * len(columns), self._names
+        for row, shares in columns.shared.items():
+            rests[row] = names["shared"] + encode(shares) + rests[row]
+        for row, each in columns.corrected.items():
             if each.former is not None:
-                rests[row] += b"," + self._former + b":" + encode(each.former)
+                rests[row] += names["former"] + encode(each.former)
             if each.weight != 1.0:
-                rests[row] += b"," + self._former_weight + b":" + encode(each.weight)
-        return b"}\n".join([*rests, b""])
+                rests[row] += names["former_weight"] + encode(each.weight)
+        return rests
+
+    def _made_rests(
+        self, count: int, challengers: Sequence[ChallengerScores | None], asked: NDArray[np.int8] | None
+    ) -> list[bytes] | None:
+        """Return the scores of challengers and whether labels are asked for; None where nothing is said."""
+        names, rests = self._names, list[bytes]()
+        if asked is not None and (asked != UNDECIDED).any():
+            said = {UNDECIDED: b"", 0: names["asked"] + b"false", 1: names["asked"] + b"true"}
+            rests = [*map(said.__getitem__, asked.tolist())]
+        if challengers:
+            rests = rests or [b""] * count
+            for row, each in enumerate(challengers):
+                if each is not None:
+                    rests[row] = names["challengers"] + encode(each.by_name()) + rests[row]
+        return rests or None
+
+
+def _ids(ids: Texts) -> list[bytes]:
+    """Return the lines of each column of ids."""
+    return [ids.column(number).joined(LINE_FEED).tobytes() for number in range(len(ids.begins))]
+
+
+def _joined(rests: list[bytes] | None) -> bytes | None:
+    """Return the ends of records in lines, each with its brace."""
+    return None if rests is None else b"}\n".join([*rests, b""])
 
 
 def or_none(column: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import count, repeat
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,13 +28,13 @@ from pipeline.records.outcome_encoder import encode_label_fields, prefix_end
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.records.places import flagged
-from pipeline.records.slates import STRIDE, Slates
+from pipeline.records.slates import Slates
 from pipeline.records.texts import Texts, id_name_lengths, key_texts
 from pipeline.records.waiting_texts import COMPACT_AFTER, WaitingTexts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.plan import DeadLetter
-from pipeline.worker.batch_columns import FEWEST, UsualBatchEncoder, is_usual, or_none, statuses
+from pipeline.worker.batch_columns import FEWEST, BatchColumns, or_none, statuses
 
 
 class EncodedRecords(NamedTuple):
@@ -68,8 +68,8 @@ def dead_letter_headers(dead_letter: DeadLetter) -> list[tuple[str, str | bytes 
 
 
 @cache  # they never change, and take milliseconds to make
-def _layout_of(types: OutputTypes) -> tuple[UsualBatchEncoder, NDArray[np.int64]]:
-    return UsualBatchEncoder(types), id_name_lengths(types.prediction, types.entities)
+def _layout_of(types: OutputTypes) -> tuple[BatchColumns, NDArray[np.int64]]:
+    return BatchColumns(types), id_name_lengths(types.prediction, types.entities)
 
 
 class RecordEncoder:
@@ -95,7 +95,7 @@ class RecordEncoder:
 
     def __init__(self, types: OutputTypes = KUAIREC_TYPES) -> None:
         self._types = types
-        self._usual, self._skipped = _layout_of(types)
+        self._columns, self._skipped = _layout_of(types)
         self._waiting = WaitingTexts()
         self._answered = WaitingTexts()
         """The prefixes of outcomes whose labels may be corrected, by their sequences."""
@@ -118,55 +118,51 @@ class RecordEncoder:
     def encode(self, batch: Batch) -> EncodedBatch:
         """Encode the next batch."""
         many = len(batch.predictions) + len(batch.outcomes) >= FEWEST
-        usual = many and self._types.slates is None and is_usual(batch)
-        return self._encode_columns(batch) if usual else self._encode_records(batch)
+        return self._encode_columns(batch) if many else self._encode_records(batch)
 
     def _encode_columns(self, batch: Batch) -> EncodedBatch:
-        """Encode a usual batch, with the bytes of `_encode_records`."""
+        """Encode a batch column by column, with the bytes of `_encode_records`."""
         predictions, outcomes = batch.predictions, batch.outcomes
-        texts, prefix_ends = self._usual.predictions(predictions)
+        texts, prefix_ends = self._columns.predictions(predictions)
         prefixes = self._prefixes(batch, texts, prefix_ends)
-        values = self._usual.outcomes(outcomes, prefixes)
+        values = self._columns.outcomes(outcomes, prefixes)
         self._keep_prefixes(batch, prefixes)
+        requests = self._columns.requests(predictions, batch.requested, batch.first_request)
+        return self._encoded(batch, texts, values, requests)
+
+    def _encode_records(self, batch: Batch) -> EncodedBatch:
+        """Encode a batch record by record."""
+        predictions, outcomes = batch.predictions, batch.outcomes
+        texts = _encode_predictions(predictions, self._types.prediction)
+        prefixes = self._prefixes(batch, *_with_prefix_ends(texts))
+        values = _encode_outcomes(outcomes, prefixes, self._types)
+        self._keep_prefixes(batch, prefixes)
+        return self._encoded(batch, texts, values, _encode_requests(batch, self._types.label_request))
+
+    def _encoded(
+        self, batch: Batch, texts: Sequence[bytes], outcomes: Sequence[bytes], requests: Sequence[bytes]
+    ) -> EncodedBatch:
+        """Return the records of a batch, given their values; those of slates are made of their items."""
+        predictions, firsts, requested = batch.predictions, None, batch.requested
+        if self._types.slates is not None:
+            texts = _encode_slates(predictions, self._types.slates)
+            firsts = flagged(predictions.positions == 0)
+        moments, labelled = predictions.timestamps, batch.outcomes
         return EncodedBatch(
-            EncodedRecords(texts, self._keys(predictions), predictions.timestamps),
-            EncodedRecords(values, key_texts(outcomes.keys), outcomes.timestamps),
-            NO_RECORDS,
+            EncodedRecords(
+                texts, self._keys(predictions, firsts), moments if firsts is None else moments[firsts]
+            ),
+            EncodedRecords(outcomes, key_texts(labelled.keys), labelled.timestamps),
+            EncodedRecords(requests, self._keys(predictions, requested), moments[requested]),
         )
 
-    def _keys(self, predictions: PredictionColumns, rows: Sequence[int] | None = None) -> Sequence[bytes]:
+    def _keys(self, predictions: PredictionColumns, rows: NDArray[np.int64] | None) -> Sequence[bytes]:
         """Return the keys of records of predictions, or of some rows."""
         if not len(predictions):
             return ()
         key = self._types.key_entity
         ids = predictions.ids.column(0 if key is None else 1 + key)
-        return key_texts(ids if rows is None else ids.select(np.array(rows, dtype=np.int64)))
-
-    def _encode_records(self, batch: Batch) -> EncodedBatch:
-        """Encode any batch, record by record."""
-        predictions, outcomes = batch.predictions, batch.outcomes
-        features = decimals.encode_rows(predictions.features) if len(predictions) else []
-        texts = _encode_predictions(predictions, features, self._types.prediction)
-        prefixes = self._prefixes(batch, *_with_prefix_ends(texts))
-        values = _encode_outcomes(outcomes, prefixes, self._types)
-        self._keep_prefixes(batch, prefixes)
-        firsts = [rows.start for rows in predictions.slates] if self._types.slates is not None else None
-        keys = self._keys(predictions, firsts)
-        moments = predictions.timestamps if firsts is None else predictions.timestamps[firsts]
-        if self._types.slates is not None:
-            texts = _encode_slates(predictions, features, self._types.slates)
-        requested = batch.requested.tolist()
-        return EncodedBatch(
-            EncodedRecords(texts, keys, moments),
-            EncodedRecords(values, key_texts(outcomes.keys), outcomes.timestamps),
-            EncodedRecords(
-                _encode_requests(batch, requested, self._types.label_request),
-                self._keys(predictions, requested),
-                predictions.timestamps[requested],
-            )
-            if requested
-            else NO_RECORDS,
-        )
+        return key_texts(ids if rows is None else ids.select(rows))
 
     def _prefixes(self, batch: Batch, texts: Texts, prefix_ends: NDArray[np.int64]) -> Texts:
         """Return the prefixes of outcomes, and keep the texts of predictions that wait for their label.
@@ -269,12 +265,11 @@ def _with_prefix_ends(predictions: list[bytes]) -> tuple[Texts, NDArray[np.int64
     return texts, texts.begins + np.array([*map(prefix_end, predictions)], dtype=np.int64)
 
 
-def _encode_predictions(
-    columns: PredictionColumns, features: Sequence[bytes], record: type[Prediction]
-) -> list[bytes]:
+def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) -> list[bytes]:
     if not len(columns):
         return []
     make: Any = record  # whose ids are the stream's
+    features = decimals.encode_rows(columns.features)
     return encode_all(
         map(
             make,
@@ -287,7 +282,7 @@ def _encode_predictions(
             *((columns.tables,) if columns.tables else ()),
             *zip(*columns.carried, strict=True),
             columns.versions.tolist(),
-            *(((columns.numbers % STRIDE).tolist(),) if columns.of_slates else ()),
+            *((columns.positions.tolist(),) if columns.of_slates else ()),
             columns.sequences.tolist(),
             _by_name(columns.challengers),
             _asked(columns.asked),
@@ -295,10 +290,11 @@ def _encode_predictions(
     )
 
 
-def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates: Slates) -> list[bytes]:
-    """Encode the predictions of slates, given the features of their items as text."""
+def _encode_slates(columns: PredictionColumns, slates: Slates) -> list[bytes]:
+    """Encode the predictions of slates."""
     if not len(columns):
         return []
+    features = decimals.encode_rows(columns.features)
     event_ids, *ids = _ids(columns)
     items = [
         slates.make_item(entities, *rest)
@@ -380,20 +376,19 @@ def _formers(columns: OutcomeColumns, *, weighted: bool) -> list[Iterable[float 
     return [values, weights] if weighted else [values]
 
 
-def _encode_requests(batch: Batch, rows: list[int], record: type[LabelRequest]) -> list[bytes]:
+def _encode_requests(batch: Batch, record: type[LabelRequest]) -> list[bytes]:
+    predictions, rows = batch.predictions, batch.requested.tolist()
+    if not rows:
+        return []
     make: Any = record  # whose ids are the stream's
-    predictions = batch.predictions
     columns = [
         *_ids(predictions),
         predictions.timestamps.tolist(),
         predictions.scores.tolist(),
         predictions.sequences.tolist(),
-        *([(predictions.numbers % STRIDE).tolist()] if predictions.of_slates else []),
+        *([predictions.positions.tolist()] if predictions.of_slates else []),
     ]
     return [
         encode(make(*(column[row] for column in columns), sequence))
         for sequence, row in enumerate(rows, batch.first_request)
     ]
-
-
-NO_RECORDS: Final = EncodedRecords((), (), np.empty(0, dtype=np.int64))

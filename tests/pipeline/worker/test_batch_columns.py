@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from pipeline.config.stream import CARRIED, Stream
 from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
@@ -20,11 +20,13 @@ from pipeline.records import column_encoder, texts, waiting_texts
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
+from pipeline.records.slates import item_number
 from pipeline.records.texts import Texts
 from pipeline.task.batch import Batch
-from pipeline.task.columns import OutcomeColumns
-from pipeline.worker.batch_columns import FEWEST, is_usual
+from pipeline.task.columns import Correction, OutcomeColumns
+from pipeline.worker.batch_columns import FEWEST
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
+from tests.support import slates
 from tests.support.builders import WEIGHTED
 from tests.support.examples import examples
 from tests.support.live_tables import STREAM as WITH_TABLES
@@ -41,6 +43,7 @@ TYPES = {
     "weighted": OutputTypes.of(WEIGHTED),
     "tables": OutputTypes.of(WITH_TABLES),
     "carrying": OutputTypes.of(CARRYING),
+    "slates": slates.TYPES,
 }
 
 ids: st.SearchStrategy[Id] = (
@@ -72,33 +75,61 @@ def column(draw: st.DrawFn, values: st.SearchStrategy[Any], count: int) -> list[
 @st.composite
 def batches(draw: st.DrawFn, types: OutputTypes) -> list[Batch]:
     """Consecutive batches. Each prediction gets an outcome once, some in the batch of the prediction."""
-    found, waiting, closed = list[Batch](), list[int](), 0
+    found, waiting, closed, last = list[Batch](), list[int](), 0, dict[int, int]()
+    corrections = draw(st.booleans())
     first = draw(st.sampled_from([0, 7, 95, 998]))
     for _ in range(draw(st.integers(1, 3))):
-        count = draw(st.integers(0, 6))
-        waiting += range(first, first + count)
+        items = [draw(st.integers(1, 3)) if types.slates else 1 for _ in range(draw(st.integers(0, 6)))]
+        sequences = [first + number for number, size in enumerate(items) for _ in range(size)]
+        positions = [position for size in items for position in range(size)]
+        own = numbers_of(sequences, positions) if types.slates else sequences
+        waiting += own
         chosen = draw(st.lists(st.sampled_from(waiting), unique=True, max_size=6)) if waiting else []
         waiting = [each for each in waiting if each not in chosen]
-        predictions = draw(prediction_columns(types, first, count))
-        found.append(Batch(predictions, draw(outcome_columns(types, closed, chosen))))
-        first, closed = first + count, closed + len(chosen)
+        predictions = draw(prediction_columns(types, own))
+        last |= {number: closed + row for row, number in enumerate(chosen)}
+        again = (
+            draw(st.lists(st.sampled_from([*last]), unique=True, max_size=3)) if last and corrections else []
+        )
+        corrected = {len(chosen) + row: last[number] for row, number in enumerate(again)}
+        last |= {number: closed + len(chosen) + row for row, number in enumerate(again)}
+        outcomes = draw(outcome_columns(types, closed, [*chosen, *again], corrected))
+        found.append(Batch(predictions, outcomes, first_request=closed, corrections=corrections))
+        first, closed = first + len(items), closed + len(chosen) + len(again)
     return found
 
 
+def numbers_of(sequences: list[int], positions: list[int]) -> list[int]:
+    return [item_number(sequence, position) for sequence, position in zip(sequences, positions, strict=True)]
+
+
+def challengers(count: int) -> st.SearchStrategy[list[ChallengerScores | None]]:
+    scores = st.dictionaries(st.sampled_from("ab"), numbers).map(ChallengerScores.of)
+    return st.just([]) | st.lists(st.none() | scores, min_size=count, max_size=count)
+
+
+def asked(count: int) -> st.SearchStrategy[NDArray[np.int8]]:
+    several = st.lists(st.sampled_from([UNDECIDED, 0, 1]), min_size=count, max_size=count)
+    return (st.just([UNDECIDED] * count) | several).map(lambda each: np.array(each, dtype=np.int8))
+
+
 @st.composite
-def prediction_columns(draw: st.DrawFn, types: OutputTypes, first: int, count: int) -> PredictionColumns:
+def prediction_columns(draw: st.DrawFn, types: OutputTypes, own: list[int]) -> PredictionColumns:
+    count = len(own)
     fields = [field.name for field in msgspec.structs.fields(types.prediction)]
     carried = [name for name in CARRIED if name in fields]
     width = draw(st.sampled_from([1, types.features]))
     of_features = draw(st.sampled_from([features, features | numbers]))
     return PredictionColumns(
-        np.arange(first, first + count),
+        np.array(own, dtype=np.int64),
         Texts.of_ids(column(draw, ids, count), [column(draw, ids, count) for _ in range(types.entities)]),
         np.array(column(draw, st.integers(0, 2**53), count), dtype=np.int64),
         np.array(column(draw, st.integers(0, 2**40), count), dtype=np.int64),
         np.array(column(draw, numbers, count), dtype=np.float64),
         np.array(column(draw, of_features, count * width), dtype=np.float64).reshape(count, width),
-        np.full(count, UNDECIDED, dtype=np.int8),
+        draw(asked(count)),
+        draw(challengers(count)),
+        of_slates=types.slates is not None,
         probabilities=column(draw, st.none() | numbers, count),
         predicted=column(draw, st.booleans() | numbers, count),
         tables=column(draw, st.fixed_dictionaries({"items": st.integers(0, 9), "é": st.just(0)}), count)
@@ -109,7 +140,9 @@ def prediction_columns(draw: st.DrawFn, types: OutputTypes, first: int, count: i
 
 
 @st.composite
-def outcome_columns(draw: st.DrawFn, types: OutputTypes, first: int, chosen: list[int]) -> OutcomeColumns:
+def outcome_columns(
+    draw: st.DrawFn, types: OutputTypes, first: int, chosen: list[int], corrected: dict[int, int]
+) -> OutcomeColumns:
     count = len(chosen)
     weighted = "weight" in [field.name for field in msgspec.structs.fields(types.label_fields)]
     make: Any = types.share
@@ -124,6 +157,16 @@ def outcome_columns(draw: st.DrawFn, types: OutputTypes, first: int, chosen: lis
         np.where(moments == NO_TIMESTAMP, np.nan, np.array(column(draw, numbers, count), dtype=np.float64)),
         moments,
         weights,
+        of_slates=types.slates is not None,
+        challengers=draw(challengers(count)),
+        asked=draw(st.none() | asked(count)),
+        corrected={
+            row: Correction(
+                outcome, draw(st.none() | numbers), draw(st.just(1.0) | numbers) if weighted else 1.0
+            )
+            for row, outcome in corrected.items()
+        },
+        replaces=draw(st.booleans()),
         keys=Texts.of_ids(column(draw, ids, count), []).column(0),
         timestamps=np.array(column(draw, st.integers(0, 9), count), dtype=np.int64),
         scores=np.zeros(count),
@@ -147,7 +190,6 @@ def test_by_columns_as_record_by_record(name: str, data: st.DataObject) -> None:
     types = TYPES[name]
     by_columns, by_records, mixed = (RecordEncoder(types) for _ in range(3))
     for number, batch in enumerate(data.draw(batches(types))):
-        assert is_usual(batch)
         expected = listed(by_records._encode_records(batch))
         assert listed(by_columns._encode_columns(batch)) == expected
         either = mixed._encode_columns if number % 2 else mixed._encode_records
@@ -220,30 +262,14 @@ def test_a_prediction_has_one_outcome(name: str) -> None:
             encode(Batch(outcomes=labelled(1, unknown)))
 
 
-def test_many_usual_records_are_encoded_by_columns_and_all_else_record_by_record() -> None:
+def test_many_records_are_encoded_by_columns_and_few_record_by_record() -> None:
     half = FEWEST // 2
-    usual = Batch(predicted(0, half), labelled(0, [*range(half)]))
-    predictions, outcomes = usual.predictions, usual.outcomes
+    many = Batch(predicted(0, half), labelled(0, [*range(half)]))
     few = Batch(predicted(0, half - 1), labelled(0, [*range(half - 1)]))
-    scores = ChallengerScores.of({"a": 0.5})
-    unusual = {
-        "a policy": Batch(replace(predictions, asked=np.ones(half, dtype=np.int8)), outcomes),
-        "challengers": Batch(replace(predictions, challengers=[scores] * half), outcomes),
-        "challengers of earlier predictions": Batch(
-            predictions, replace(outcomes, challengers=[*[None] * (half - 1), scores])
-        ),
-        "a policy of earlier predictions": Batch(
-            predictions, replace(outcomes, asked=np.array([*[UNDECIDED] * (half - 1), 0], dtype=np.int8))
-        ),
-    }
     with patch.object(RecordEncoder, "_encode_records", side_effect=AssertionError("record by record")):
-        assert len(RecordEncoder().encode(usual).outcomes.values) == half
+        assert len(RecordEncoder().encode(many).outcomes.values) == half
     with patch.object(RecordEncoder, "_encode_columns", side_effect=AssertionError("by columns")):
-        for batch in (few, *unusual.values()):
-            encoded = RecordEncoder().encode(batch)
-            assert len(encoded.outcomes.values) == len(batch.outcomes)
-    assert is_usual(few)
-    assert not any(map(is_usual, unusual.values()))
+        assert len(RecordEncoder().encode(few).outcomes.values) == half - 1
 
 
 def test_all_is_compiled_before_the_first_batch() -> None:
