@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.records.names import EXCEPTION_HEADER
 from tests.integration.harness import Message
-from tests.integration.test_slates import DEFINITION, check_run, pipeline_of_slates, shelves
+from tests.integration.test_slates import DEFINITION, check_run, outputs, pipeline_of_slates, shelves
 from tests.integration.test_stream import command
 from tests.support.fake_registry import fake_registry
 from tests.support.schemas import avro, framed, proto_field, proto_schema
@@ -102,7 +102,7 @@ def test_slates_with_a_schema_are_learned_over_kills(
             schema_id, frame = registry.add("", "PROTOBUF", serialized=PROTOBUF.text), in_protobuf
         definition = DEFINITION.replace('topic = "shown"', f'topic = "shown"\nformat = "{format_}"')
         if format_ == "avro":
-            definition += '[stream.outputs]\nformat = "avro"\n'
+            definition += '[stream.outputs]\nformat = "avro"\n[labels]\npolicy = "random"\nrate = 0.5\n'
         text = f'{definition}[registry]\nurl = "{registry.url}"\n'
         pipeline = pipeline_of_slates(bootstrap, topic_prefix, tmp_path, text)
         sent, shown = shelves(pipeline.topics), pipeline.topics.interactions
@@ -127,4 +127,10 @@ def test_slates_with_a_schema_are_learned_over_kills(
         assert json.loads(command(pipeline, "report", "--json"))["items"] == items
         folder = pipeline.folder / "exported"
         command(pipeline, "export", "predictions", "--to", str(folder))
-        assert pl.read_parquet(folder / "**" / "*.parquet").height == items
+        rows = pl.read_parquet(folder / "**" / "*.parquet")
+        assert rows.height == items
+        if format_ == "avro":
+            requests = outputs(pipeline, pipeline.topics.label_requests)
+            asked = sorted(rows.filter(pl.col("asked")).select("sequence", "position").iter_rows())
+            assert sorted((each["prediction_sequence"], each["position"]) for each in requests) == asked
+            assert 0.4 * items < len(requests) < 0.6 * items

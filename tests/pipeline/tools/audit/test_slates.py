@@ -69,15 +69,17 @@ def test_a_run_is_clean_and_every_item_was_derived(run: Recording) -> None:
     pieces=st.lists(st.tuples(steps, st.booleans()), max_size=6),
     challengers=st.sampled_from([{}, CHALLENGERS]),
     policy=policies,
+    corrections=st.sampled_from(["off", "add", "replace"]),
 )
 def test_every_run_is_clean(
     given_inputs: Inputs,
     pieces: list[tuple[Step, bool]],
     challengers: dict[str, ChallengerSettings],
     policy: LabelPolicy | None,
+    corrections: str,
 ) -> None:
-    drawn = [*pieces, (REST, True)]
-    run = record(given_inputs, drawn, join_settings(), challengers, policy, stream=SLATES)
+    drawn, join = [*pieces, (REST, True)], join_settings(corrections=corrections)
+    run = record(given_inputs, drawn, join, challengers, policy, stream=SLATES)
     assert run.findings() == []
     if run.snapshot is not None:
         assert run.audit(from_snapshot=True).findings == []
