@@ -6,6 +6,8 @@ by message. It is asked for every message that is not usual.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any, Final
 
 import msgspec
@@ -20,15 +22,20 @@ from pipeline.records.decoding import (
     Record,
     RejectedRecord,
     decode,
+    times_of,
 )
 from pipeline.records.encoding import encode
 from pipeline.records.input_columns import InputColumns
+from pipeline.records.inputs import KafkaMessage, sizes
 from pipeline.records.places import flagged
 from pipeline.records.scanner import Field, Scanner
-from pipeline.records.texts import Texts, joined_texts
+from pipeline.records.texts import Integers, Texts, joined_texts
 
 FEWEST: Final = 16
 """`ColumnDecoder.fewest` of workers."""
+
+
+_key, _value, _headers = methodcaller("key"), methodcaller("value"), methodcaller("headers")
 
 
 def _fields(decoder: InputDecoder[Any]) -> list[Field] | None:
@@ -71,50 +78,42 @@ class ColumnDecoder:
             self._key = [field.member for field in fields].index(decoder.key_field)
             self._scanner = Scanner(fields, only=False, needed=self._numbers)
 
-    def decode(
-        self, keys: list[bytes | None], values: list[bytes | None], latest: int
-    ) -> Decoded[Record | None]:
-        """Decode messages: see `pipeline.records.decoding.decode`."""
+    def decode(self, messages: Sequence[KafkaMessage], latest: int) -> Decoded:
+        """Decode messages in the order of their offsets: see `pipeline.records.decoding.decode`."""
+        keys, values = [*map(_key, messages)], [*map(_value, messages)]
+        size = sizes(keys, values, [*map(_headers, messages)])
         if self.to_columns and len(values) >= self._fewest:
-            return self._columns(keys, values, latest)
-        records, times, *_ = decode(keys, values, self._decoder, latest)
-        return Decoded([*records], times)
+            records, times, columns = self._columns(keys, values, latest)
+            return Decoded(messages, size, times, records, columns, self._decoder.decode)
+        found = decode(keys, values, self._decoder, latest)
+        return Decoded(messages, size, times_of(found), found)
 
     def _columns(
         self, keys: list[bytes | None], values: list[bytes | None], latest: int
-    ) -> Decoded[Record | None]:
+    ) -> tuple[list[Record | None], Integers, InputColumns]:
+        """Return records of what is not usual, times, and the columns of all."""
         scanned, ids = self._scanner.scan(values), self._ids
         texts, usual, joined = scanned.values, scanned.usual, joined_texts(keys)
         own = texts.column(self._key)
         scan.are_keys(own.text, own.begins, own.ends, joined.text, joined.ends, usual)
         times = scanned.integers[ids]
         usual &= times <= latest
-        columns = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
-        found = Decoded[Record | None](
-            [None] * len(values),
-            times,
-            InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), columns),
-            self._decoder.decode,
-        )
+        numbers = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
+        columns = InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), numbers)
+        records: list[Record | None] = [None] * len(values)
         others = flagged(~usual).tolist()
-        return self._with_others(others, keys, values, latest, found) if others else found
+        if not others:
+            return records, times, columns
+        plain = decode([keys[row] for row in others], [values[row] for row in others], self._decoder, latest)
+        for row, record in zip(others, plain, strict=True):
+            records[row] = record
+        return records, times, self._with_others(dict(zip(others, plain, strict=True)), times, columns)
 
-    def _with_others(
-        self,
-        others: list[int],
-        keys: list[bytes | None],
-        values: list[bytes | None],
-        latest: int,
-        decoded: Decoded[Record | None],
-    ) -> Decoded[Record | None]:
-        """Decode the other messages one by one, and write what they hold to the columns."""
-        records, times, columns, _ = decoded
-        assert columns is not None
+    def _with_others(self, others: dict[int, Record], times: Integers, columns: InputColumns) -> InputColumns:
+        """Write to times and columns what the records of other messages hold, and return the columns."""
         (begins, ends), text = (columns.texts.begins, columns.texts.ends), columns.texts.text
         added, end = list[bytes](), len(text)
-        plain = decode([keys[row] for row in others], [values[row] for row in others], self._decoder, latest)
-        for row, record in zip(others, plain.records, strict=True):
-            records[row] = record
+        for row, record in others.items():
             if isinstance(record, RejectedRecord):
                 times[row] = NO_TIMESTAMP
                 begins[:, row] = ends[:, row] = 0
@@ -127,13 +126,10 @@ class ColumnDecoder:
                 begins[number, row], end = end, end + len(added[-1])
                 ends[number, row] = end
         text = np.frombuffer(text.tobytes() + b"".join(added), dtype=np.uint8)
-        moved = InputColumns(Texts(text, begins, ends), columns.numbers)
-        return Decoded(records, times, moved, decoded.decode)
+        return InputColumns(Texts(text, begins, ends), columns.numbers)
 
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     value = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
-    columns = ColumnDecoder(LABEL_DECODER, fewest=1).decode([b"7"], [value], latest=5).columns
-    assert columns is not None
-    columns.ids(0)
+    ColumnDecoder(LABEL_DECODER, fewest=1)._columns([b"7"], [value], latest=5)[2].ids(0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pipeline.records.encoding import keys_of
 from pipeline.records.fields import Id
 from pipeline.records.input_columns import InputColumns
-from pipeline.records.inputs import InputRecord, Interaction, Label, Slate
+from pipeline.records.inputs import InputRecord, Interaction, KafkaMessage, Label, Slate
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
 from pipeline.records.nesting import DEEPEST, shallow
@@ -39,21 +39,22 @@ class RejectedRecord(NamedTuple):
 Record = Interaction | Label | RejectedRecord
 
 
-Kept = TypeVar("Kept", Record, Record | None)
-
-
 def no_record(_value: bytes) -> Record:
     """Stand for the decoder of messages that all have records."""
     raise AssertionError("the message was decoded to nothing")
 
 
-class Decoded(NamedTuple, Generic[Kept]):
-    """What messages were decoded to, in their order."""
+class Decoded(NamedTuple):
+    """Messages of one input in the order of their offsets, and what they were decoded to."""
 
-    records: list[Kept]
-    """None for what is in the columns only."""
+    messages: Sequence[KafkaMessage]
+    """Before they are decoded."""
+    sizes: Sequence[int]
+    """In bytes."""
     times: NDArray[np.int64]
     """Timestamps, in milliseconds, shape (n,); `NO_TIMESTAMP` for what cannot be used."""
+    records: Sequence[Record | None]
+    """None for what is in the columns only."""
     columns: InputColumns | None = None
     """None where each message has a record; what cannot be used has a row of no meaning."""
     decode: Callable[[bytes], Record] = no_record
@@ -112,8 +113,8 @@ def decode(
     values: list[bytes | None],
     decoder: InputDecoder[Interaction] | InputDecoder[Label],
     latest: int,
-) -> Decoded[Record]:
-    r"""Decode messages of one input.
+) -> list[Record]:
+    r"""Decode messages of one input to records.
 
     Each is parsed for itself: joining them into one text to parse at once would let half an object and the
     next message's other half pass for one, and measured slower. What is wrong with one is looked into only
@@ -132,9 +133,9 @@ def decode(
     Examples
     --------
     >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
-    >>> decode([b"7"], [good], INTERACTION_DECODER, latest=10).records[0].video_duration
+    >>> decode([b"7"], [good], INTERACTION_DECODER, latest=10)[0].video_duration
     900.0
-    >>> [rejected] = decode([b"8"], [good], INTERACTION_DECODER, latest=10).records
+    >>> [rejected] = decode([b"8"], [good], INTERACTION_DECODER, latest=10)
     >>> rejected.reason
     'the key is b\'8\', but user_id is 7: the key has to be "7"'
     """
@@ -145,11 +146,9 @@ def decode(
     except (TypeError, *_MALFORMED):
         pass
     else:
-        times = times_of(parsed)
-        if times.max(initial=0) <= latest and keys_of([*map(decoder.key_of, parsed)]) == keys:
-            return Decoded(parsed, times)
-    records = [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
-    return Decoded(records, times_of(records))
+        if times_of(parsed).max(initial=0) <= latest and keys_of([*map(decoder.key_of, parsed)]) == keys:
+            return parsed
+    return [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
 
 
 def decode_value(value: bytes, decoder: InputDecoder[AnyRecord_co]) -> AnyRecord_co:
@@ -211,7 +210,7 @@ def _first_difference(record: msgspec.Struct, other: msgspec.Struct) -> str | No
     return None
 
 
-def times_of(records: list[Record]) -> NDArray[np.int64]:
+def times_of(records: Sequence[Record]) -> NDArray[np.int64]:
     """Return the timestamps of records, `NO_TIMESTAMP` for those that cannot be used."""
     return np.fromiter([record.timestamp for record in records], np.int64, len(records))
 

@@ -11,7 +11,7 @@ from pipeline.features.live_tables import Rows, TableFeatures, TableRecord
 from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
 from pipeline.records.inputs import KafkaMessage, sizes
-from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
+from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.state import TableState
 
 ANY_JUMP: Final = 2**62
@@ -64,7 +64,7 @@ class LiveTable:
         keys, values = [each.key() for each in messages], [each.value() for each in messages]
         decoded = cast(list[Record], list(records))  # a queue needs of a record its time alone
         size = sizes(keys, values, [each.headers() for each in messages])
-        self.queue.feed(PolledMessages(messages, Decoded([*decoded], times_of(decoded)), size))
+        self.queue.feed(Decoded(messages, size, times_of(decoded), decoded))
 
     def apply_next(self) -> RejectedRecord | None:
         """Apply the next record; return why not, if it cannot be used."""

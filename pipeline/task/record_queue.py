@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -22,17 +22,6 @@ AnyInput: TypeAlias = Interaction | Label
 
 COMPACT_AFTER = 4_096
 """Processed messages after which their room is freed."""
-
-
-class PolledMessages(NamedTuple):
-    """Messages in the order of their offsets, column by column."""
-
-    messages: Sequence[KafkaMessage]
-    """Before they are decoded."""
-    decoded: Decoded[Record | None]
-    """What they were decoded to."""
-    sizes: list[int]
-    """In bytes."""
 
 
 class _Chunk(NamedTuple):
@@ -99,20 +88,20 @@ class RecordQueue:
         """Position up to which messages were processed."""
         return Position(self._next, self._clock, self._ahead)
 
-    def feed(self, polled: PolledMessages) -> None:
+    def feed(self, decoded: Decoded) -> None:
         """Append messages."""
-        records, times, columns, decode = polled.decoded
+        messages, sizes, times, records, columns, decode = decoded
         if not self._within_max_jump(times):
-            records, times = self._check_jumps(polled)
+            records, times = self._check_jumps(decoded)
         self._times.frombytes(times.tobytes())
         self._records += records
         if columns is None and self._chunks and self._chunks[-1].columns is None:
             self._chunks.append(_Chunk(self._chunks.pop().size + len(records)))
         elif records:
             self._chunks.append(_Chunk(len(records), columns, decode))
-        self._sizes += polled.sizes
-        self._messages += polled.messages
-        self.bytes += sum(polled.sizes)
+        self._sizes += sizes
+        self._messages += messages
+        self.bytes += sum(sizes)
         self.at_end = False
         self._update_head()
 
@@ -244,10 +233,10 @@ class RecordQueue:
         self._fed_clock, self._fed_ahead = int(times[-1]), None
         return True
 
-    def _check_jumps(self, polled: PolledMessages) -> tuple[list[Record | None], NDArray[np.int64]]:
+    def _check_jumps(self, decoded: Decoded) -> tuple[list[Record | None], NDArray[np.int64]]:
         """Return records and times; some messages are refused for their jump."""
-        records, times = [*polled.decoded.records], polled.decoded.times.copy()
-        for row, (time, message) in enumerate(zip(times.tolist(), polled.messages, strict=True)):
+        records, times = [*decoded.records], decoded.times.copy()
+        for row, (time, message) in enumerate(zip(times.tolist(), decoded.messages, strict=True)):
             if time != NO_TIMESTAMP and (refused := self._check_jump(time, _offset(message))) is not None:
                 records[row], times[row] = refused, NO_TIMESTAMP
         return records, times

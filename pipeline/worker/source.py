@@ -19,9 +19,9 @@ from pipeline.kafka.registry import registry_of
 from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import Interaction, Label, sizes
+from pipeline.records.inputs import Interaction, Label
 from pipeline.records.schemas import SchemaUnavailableError
-from pipeline.task.record_queue import PolledMessages, RecordQueue
+from pipeline.task.record_queue import RecordQueue
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.schema_lookup import SchemaLookup
 
@@ -253,7 +253,8 @@ class ConsumerSource:
             if ready:
                 if not len(input_.queue):
                     input_.began_at = time.monotonic()
-                input_.queue.feed(self._decoded(topic_partition.topic, messages[:ready], latest))
+                decoder = self._to_columns[topic_partition.topic != self._topics.interactions]
+                input_.queue.feed(decoder.decode(messages[:ready], latest))
                 input_.position = (messages[ready - 1].offset() or 0) + 1
         except SchemaUnavailableError:  # that there is none was known a moment ago, and is asked again now
             ready = 0
@@ -286,14 +287,6 @@ class ConsumerSource:
             else:
                 self._handle_event(message, PartitionId(topic or "", partition or 0))
         return {PartitionId(*topic_partition): found for topic_partition, found in polled.items()}
-
-    def _decoded(self, topic: str, messages: list[Message], latest: int) -> PolledMessages:
-        keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
-        return PolledMessages(
-            messages,
-            self._to_columns[topic != self._topics.interactions].decode(keys, values, latest),
-            sizes(keys, values, list(map(Message.headers, messages))),
-        )
 
     def _handle_event(self, message: Message, topic_partition: PartitionId) -> None:
         error = message.error()

@@ -9,9 +9,18 @@ from typing import Any, Final
 import numpy as np
 
 from pipeline.records.column_decoder import ColumnDecoder
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
+from pipeline.records.decoding import (
+    INTERACTION_DECODER,
+    LABEL_DECODER,
+    InputDecoder,
+    RejectedRecord,
+    decode,
+    times_of,
+)
 from pipeline.records.input_columns import InputColumns
+from pipeline.records.inputs import RawMessage
 from tests.fuzz.mutations import mutated_bytes, mutated_json
+from tests.support.entries import delivered
 
 MESSAGES: Final = 1_000
 """Messages of a case, of one input."""
@@ -30,9 +39,11 @@ def fuzz(rng: Random) -> str:
     """Decode messages in both ways."""
     decoder: InputDecoder[Any] = rng.choice([INTERACTION_DECODER, LABEL_DECODER])
     keys, values = zip(*(_message(rng, decoder is LABEL_DECODER) for _ in range(MESSAGES)), strict=True)
-    records, times, *_ = decode([*keys], [*values], decoder, LATEST)
-    found = ColumnDecoder(decoder).decode([*keys], [*values], LATEST)
-    assert found.times.tolist() == times.tolist()
+    records = decode([*keys], [*values], decoder, LATEST)
+    pairs = enumerate(zip(keys, values, strict=True))
+    messages = [delivered(RawMessage("t", 0, offset, *pair)) for offset, pair in pairs]
+    found = ColumnDecoder(decoder).decode(messages, LATEST)
+    assert found.times.tolist() == times_of(records).tolist()
     for value, record, other in zip(values, records, found.records, strict=True):
         made = decoder.decode(value or b"") if other is None else other
         assert (type(made), made) == (type(record), record), value

@@ -12,7 +12,6 @@ from confluent_kafka import Message
 from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import Decoded, InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
-from pipeline.task.record_queue import PolledMessages
 
 _to_columns = cache(ColumnDecoder)
 
@@ -30,21 +29,16 @@ class Entry(NamedTuple):
 def entries(sources: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int) -> list[Entry]:
     """Messages of one input, in the order of their offsets, decoded."""
     keys, values = [source.key for source in sources], [source.value for source in sources]
-    records = decode(keys, values, decoder, latest).records
+    records = decode(keys, values, decoder, latest)
     return [Entry(source, record, decoder, latest) for source, record in zip(sources, records, strict=True)]
 
 
-def queued(decoded: Sequence[Entry]) -> PolledMessages:
+def queued(decoded: Sequence[Entry]) -> Decoded:
     """Return decoded messages as a record queue is fed: in columns, if their decoder has such."""
-    keys, values = [entry.source.key for entry in decoded], [entry.source.value for entry in decoded]
-    found = None
-    if decoded:
-        found = _to_columns(decoded[0].decoder, 1).decode(keys, values, decoded[0].latest)
-    return PolledMessages(
-        [delivered(entry.source) for entry in decoded],
-        found or Decoded([], np.empty(0, dtype=np.int64)),
-        [entry.source.size for entry in decoded],
-    )
+    if not decoded:
+        return Decoded([], [], np.empty(0, dtype=np.int64), [])
+    messages = [delivered(entry.source) for entry in decoded]
+    return _to_columns(decoded[0].decoder, 1).decode(messages, decoded[0].latest)
 
 
 def delivered(source: RawMessage) -> Message:

@@ -241,7 +241,7 @@ class InputDispositions:
             self._result.checked[f"messages of {name} with one disposition"] += 1
             if any(header == REDRIVEN_HEADER for header, _ in source.headers):
                 del self._doubtful[_content(source)][:1]
-            [record] = decode([source.key], [source.value], decoder, ANY_TIME).records
+            [record] = decode([source.key], [source.value], decoder, ANY_TIME)
             self._check_message(source, record)
         for differences in self._doubtful.values():
             for offset, expected, found in differences:

@@ -174,7 +174,7 @@ class InputSummary:
                 break
             self._first_offsets.setdefault(topic, source.offset)
             self.counters[noun] += 1
-            [record] = decode([source.key], [source.value], decoder, ANY_TIME).records
+            [record] = decode([source.key], [source.value], decoder, ANY_TIME)
             dead_letter = self._dead_letters.get((topic, source.offset))
             fault = None if dead_letter is None else dead_letter.fault
             if fault is not None:

@@ -22,14 +22,14 @@ from pipeline.model.label_policy import label_policy
 from pipeline.records.column_decoder import ColumnDecoder
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import Interaction, Label, sizes
+from pipeline.records.inputs import Interaction, Label
 from pipeline.records.output_types import OutputTypes
 from pipeline.sources.kuairec import Events
 from pipeline.sources.messages import MessageWriter, writer_of
 from pipeline.sources.schedule import Integers, order_of
 from pipeline.task.live_tables import LiveTable
 from pipeline.task.plan import DeadLetter
-from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
+from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.state import ITEMS
 from pipeline.task.task import Task
 from pipeline.tools.report.counts import Counts
@@ -258,6 +258,4 @@ class _Input:
             if not chunk:
                 self._queue.at_end = True
                 return
-            keys, values = [each.key() for each in chunk], [each.value() for each in chunk]
-            decoded = self._decoder.decode(keys, values, wall_clock() + self._max_ahead)
-            self._queue.feed(PolledMessages(chunk, decoded, sizes(keys, values, [None] * len(chunk))))
+            self._queue.feed(self._decoder.decode(chunk, wall_clock() + self._max_ahead))

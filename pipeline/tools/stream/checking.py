@@ -208,7 +208,7 @@ def _decoded(
     messages: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int
 ) -> list[tuple[RawMessage, Interaction | Label | RejectedRecord]]:
     keys, values = [message.key for message in messages], [message.value for message in messages]
-    return list(zip(messages, decode(keys, values, decoder, latest).records, strict=True))
+    return list(zip(messages, decode(keys, values, decoder, latest), strict=True))
 
 
 def _input(

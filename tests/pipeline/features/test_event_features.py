@@ -54,7 +54,7 @@ def stream_of(**features: Any) -> Stream:
 
 def record_of(stream: Stream, message: dict[str, Any]) -> Any:
     decoder = InputDecoders.of(stream).interactions
-    [record] = decode([str(message["device"]).encode()], [encode(message)], decoder, LATEST).records
+    [record] = decode([str(message["device"]).encode()], [encode(message)], decoder, LATEST)
     return record
 
 
@@ -134,7 +134,7 @@ def test_a_message_without_a_feature_or_with_another_kind_is_invalid(
 def test_not_a_number_is_not_json() -> None:
     stream = stream_of(x={"kind": "number", "field": "/x"})
     text = encode(WHOLE).replace(b'"size":99.0', b'"x":NaN')
-    [rejected] = decode([b"d"], [text], InputDecoders.of(stream).interactions, LATEST).records
+    [rejected] = decode([b"d"], [text], InputDecoders.of(stream).interactions, LATEST)
     assert isinstance(rejected, RejectedRecord)
     assert rejected.fault is Fault.UNDECODABLE
 

@@ -104,14 +104,14 @@ def test_outputs_have_numbers() -> None:
 def test_labels_may_be_negative(minutes: float) -> None:
     label = {"order": "o1", "courier": "c1", "restaurant": "r1", "minutes": minutes}
     value = msgspec.json.encode(label | {"arrived_at": "2026-03-01T12:00:00Z"})
-    [found] = decode([b"c1"], [value], InputDecoders.of(DELIVERIES).labels, 2**53).records
+    [found] = decode([b"c1"], [value], InputDecoders.of(DELIVERIES).labels, 2**53)
     assert isinstance(found, Label)
     assert found.watch_ratio == minutes
 
 
 def test_labels_out_of_range_are_refused_by_name() -> None:
     value = b'{"order":"o","courier":"c","restaurant":"r","minutes":-2e9,"arrived_at":"2026-03-01T12:00:00Z"}'
-    [found] = decode([b"c"], [value], InputDecoders.of(DELIVERIES).labels, 2**53).records
+    [found] = decode([b"c"], [value], InputDecoders.of(DELIVERIES).labels, 2**53)
     assert isinstance(found, RejectedRecord)
     assert "`$.minutes`" in found.reason
 

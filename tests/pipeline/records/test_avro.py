@@ -42,7 +42,7 @@ LIST: dict[str, Any] = {"type": "record", "name": "L", "fields": [{"name": "next
 
 def decoded(value: bytes | None, *schemas: WriterSchema, key: bytes = b"c7", **interactions: Any) -> Record:
     found = decoders("avro", *schemas, **interactions).interactions
-    [record] = decode([key], [value], found, LATEST).records
+    [record] = decode([key], [value], found, LATEST)
     return record
 
 
@@ -73,7 +73,7 @@ def test_a_batch_has_messages_of_older_and_newer_schemas() -> None:
         avro(without("from"), order(order="o3"), 3),
         avro(ORDER, order(order="o4"), 1),
     ]
-    records = decode([b"c7"] * 4, [*values], found.interactions, LATEST).records
+    records = decode([b"c7"] * 4, [*values], found.interactions, LATEST)
     assert [getattr(record, "event_id", None) for record in records] == ["o1", "o2", None, "o4"]
     assert records[2] == RejectedRecord(Fault.INVALID, "schema 3: Object missing required field `from`")
 
@@ -276,7 +276,7 @@ def test_no_bytes_make_anything_but_a_record_or_a_rejection(payload: bytes, cut:
         [framed(1, payload), value[:cut] + payload],
         decoders("avro", avro_schema(ORDER))[0],
         LATEST,
-    ).records
+    )
     assert all(isinstance(record, Interaction | RejectedRecord) for record in records)
 
 
@@ -303,11 +303,9 @@ def test_avro_gives_what_json_gives(event: Any, courier: Any, item: Any, at: int
     except UnicodeEncodeError:  # half a surrogate pair, which Avro cannot write
         return
     unit = {"time_unit": "us"}
-    [found] = decode(
-        [key], [message], decoders("avro", avro_schema(schema), **unit).interactions, LATEST
-    ).records
+    [found] = decode([key], [message], decoders("avro", avro_schema(schema), **unit).interactions, LATEST)
     text = json.dumps(value).encode()
-    [expected] = decode([key], [text], decoders("json", **unit).interactions, LATEST).records
+    [expected] = decode([key], [text], decoders("json", **unit).interactions, LATEST)
     if isinstance(expected, RejectedRecord):
         assert found == expected
     else:
@@ -342,7 +340,7 @@ def test_features_are_read_where_the_schema_has_them(
     more = [{"name": name, "type": kind} for name, kind in fields]
     schema = ORDER | {"fields": [*ORDER["fields"], *more]}
     compiled = with_features(schema).interactions
-    [record] = decode([b"c7"], [avro(schema, order() | values)], compiled, LATEST).records
+    [record] = decode([b"c7"], [avro(schema, order() | values)], compiled, LATEST)
     assert (getattr(record, "feature_0", ""), getattr(record, "feature_1", "")) == expected
 
 
@@ -357,7 +355,7 @@ def test_features_are_read_where_the_schema_has_them(
 def test_a_vector_of_another_type_or_length_is_invalid(kind: Any, values: Any, reason: str) -> None:
     schema = ORDER | {"fields": [*ORDER["fields"], {"name": "load", "type": kind}]}
     compiled = with_features(schema).interactions
-    [record] = decode([b"c7"], [avro(schema, order() | {"load": values})], compiled, LATEST).records
+    [record] = decode([b"c7"], [avro(schema, order() | {"load": values})], compiled, LATEST)
     assert isinstance(record, RejectedRecord)
     assert record.fault is Fault.INVALID
     assert reason in record.reason
@@ -371,7 +369,7 @@ def label_of(kind: Any, weight: Any) -> Record:
     schema = ORDER | {"fields": [*ORDER["fields"], *more]}
     made = Stream.model_validate(stream | {"labels": stream["labels"] | labels})
     found = InputDecoders.of(made, Schemas(avro_schema(schema))).labels
-    [record] = decode([b"c7"], [avro(schema, order(on_time=True, worth=weight))], found, LATEST).records
+    [record] = decode([b"c7"], [avro(schema, order(on_time=True, worth=weight))], found, LATEST)
     return record
 
 

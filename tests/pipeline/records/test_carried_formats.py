@@ -48,7 +48,7 @@ def in_avro(kind: Any, **numbers: Any) -> Record:
     fields = [{"name": name, "type": kind, "default": None} for name in numbers]
     schema = ORDER | {"fields": [*ORDER["fields"], *fields]}
     compiled = InputDecoders.of(carrying("avro"), Schemas(avro_schema(schema))).interactions
-    [record] = decode([b"c7"], [avro(schema, order(**numbers))], compiled, 2**53).records
+    [record] = decode([b"c7"], [avro(schema, order(**numbers))], compiled, 2**53)
     return record
 
 
@@ -74,9 +74,7 @@ def test_protobuf_has_them_where_they_are_set() -> None:
     message.times.at.FromMilliseconds(TIME)
     message.propensity, message.target_propensity = 0.25, 1.0
     compiled = InputDecoders.of(carrying("protobuf"), Schemas(proto_schema(file))).interactions
-    [record] = decode(
-        [b"c7"], [framed(1, b"\x02\x02" + message.SerializeToString())], compiled, 2**53
-    ).records
+    [record] = decode([b"c7"], [framed(1, b"\x02\x02" + message.SerializeToString())], compiled, 2**53)
     assert isinstance(record, Interaction)
     assert record.carried == (0.25, 1.0, None, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,23 +18,29 @@ from pipeline.records.decoding import (
     INTERACTION_DECODER,
     LABEL_DECODER,
     Decoded,
-    Record,
     RejectedRecord,
     decode,
 )
 from pipeline.records.input_columns import InputColumns
 from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import KafkaMessage, RawMessage
 from pipeline.records.kuairec import WatchLabel
 from tests.support.builders import interaction, label
+from tests.support.entries import delivered
 from tests.support.examples import examples
 
 LATEST = 10**9
 LABEL = b'{"event_id":"e","user_id":7,"video_id":-3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
 
 
-def scanned(*values: bytes, key: bytes = b"7") -> Decoded[Record | None]:
-    scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
-    return scanner.decode([key] * len(values), [*values], LATEST)
+def scanned(*values: bytes, key: bytes = b"7") -> Decoded:
+    return ColumnDecoder(LABEL_DECODER, fewest=1).decode(messages([key] * len(values), [*values]), LATEST)
+
+
+def messages(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[KafkaMessage]:
+    """Messages with these keys and values."""
+    pairs = enumerate(zip(keys, values, strict=True))
+    return [delivered(RawMessage("t", 0, offset, *pair)) for offset, pair in pairs]
 
 
 def test_a_usual_message_is_in_the_columns_only() -> None:
@@ -105,7 +112,7 @@ def test_an_unusual_message_that_can_be_used_is_in_the_columns_too(part: str, ot
 )
 def test_what_cannot_be_used_is_refused_for_the_same_reason(value: bytes) -> None:
     found = scanned(LABEL, value, LABEL)
-    expected = decode([b"7"], [value], LABEL_DECODER, LATEST).records
+    expected = decode([b"7"], [value], LABEL_DECODER, LATEST)
     assert [found.records[1]] == expected
     assert found.times.tolist() == [5, expected[0].timestamp, 5]
     assert (found.records[0], found.records[2]) == (None, None)
@@ -120,8 +127,8 @@ def test_a_null_and_another_key_are_refused() -> None:
     scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
     keys: list[bytes | None] = [b"7", b"70", None, b"7", b""]
     values: list[bytes | None] = [LABEL, LABEL, LABEL, None, LABEL]
-    found = scanner.decode(keys, values, LATEST)
-    assert found.records == [None, *decode(keys[1:], values[1:], LABEL_DECODER, LATEST).records]
+    found = scanner.decode(messages(keys, values), LATEST)
+    assert found.records == [None, *decode(keys[1:], values[1:], LABEL_DECODER, LATEST)]
 
 
 @examples(300)
@@ -144,7 +151,7 @@ def test_any_ids_and_further_fields(event_id: object, further: dict[str, str]) -
     for ensure_ascii in (False, True):
         value = json.dumps(message, ensure_ascii=ensure_ascii).encode("utf-8", "surrogatepass")
         found = scanned(LABEL, value)
-        [expected] = decode([b"7"], [value], LABEL_DECODER, LATEST).records
+        [expected] = decode([b"7"], [value], LABEL_DECODER, LATEST)
         assert found.records[1] in {None, expected}
         if not isinstance(expected, RejectedRecord):
             assert found.columns is not None
@@ -171,9 +178,9 @@ def test_streams_with_other_fields_are_decoded_one_by_one(changes: dict[str, Any
     assert not any(ColumnDecoder(decoder).to_columns for decoder in decoders)
     keys: list[bytes | None] = [b"7"] * FEWEST
     values: list[bytes | None] = [b'{"any":1}'] * FEWEST
-    found = ColumnDecoder(decoders.labels).decode(keys, values, LATEST)
+    found = ColumnDecoder(decoders.labels).decode(messages(keys, values), LATEST)
     assert found.columns is None
-    assert found.records == decode(keys, values, decoders.labels, LATEST).records
+    assert found.records == decode(keys, values, decoders.labels, LATEST)
 
 
 def test_features_and_weights_that_are_numbers_are_columns() -> None:
@@ -184,15 +191,15 @@ def test_features_and_weights_that_are_numbers_are_columns() -> None:
     of_labels = ColumnDecoder(decoders.labels, fewest=1)
     assert ColumnDecoder(decoders.interactions).to_columns
     value = LABEL[:-1] + b',"weight":2.5}'
-    columns = of_labels.decode([b"7"], [value], LATEST).columns
+    columns = of_labels.decode(messages([b"7"], [value]), LATEST).columns
     assert columns is not None
     assert columns.field("weight") == [2.5]
 
 
 def test_a_few_messages_are_decoded_one_by_one() -> None:
     decoder = ColumnDecoder(LABEL_DECODER)
-    few = decoder.decode([b"7"], [LABEL], LATEST)
-    many = decoder.decode([b"7"] * FEWEST, [LABEL] * FEWEST, LATEST)
+    few = decoder.decode(messages([b"7"], [LABEL]), LATEST)
+    many = decoder.decode(messages([b"7"] * FEWEST, [LABEL] * FEWEST), LATEST)
     assert (few.columns, few.records) == (None, [LABEL_DECODER.decode(LABEL)])
     assert many.records == [None] * FEWEST
 
@@ -203,7 +210,7 @@ def test_pieces_of_either_kind_are_joined(cuts: list[int], as_records: list[bool
     labels = [label(f"e{number}", number, number / 8, number % 3, -number) for number in range(12)]
     values, keys = [*map(msgspec.json.encode, labels)], [str(each.user_id).encode() for each in labels]
     scanner = ColumnDecoder(LABEL_DECODER, fewest=1)
-    whole = scanner.decode([*keys], [*values], LATEST).columns
+    whole = scanner.decode(messages(keys, values), LATEST).columns
     assert whole is not None
     ends = [0, *sorted(cuts), 12]
     pieces = [

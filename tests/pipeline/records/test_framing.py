@@ -38,7 +38,7 @@ def test_messages_are_ready_up_to_the_first_whose_schema_is_not_known_yet() -> N
     schemas.away = True
     assert found.ready(values) == 4
     assert found.ready([]) == 0
-    assert isinstance(decode([b"c7"], values[3:4], found, 2**53).records[0], Interaction)
+    assert isinstance(decode([b"c7"], values[3:4], found, 2**53)[0], Interaction)
     with pytest.raises(SchemaUnavailableError):
         decode([b"c7"], values[4:], found, 2**53)
 
@@ -81,7 +81,7 @@ def test_json_schema_is_json_behind_the_id_of_a_schema() -> None:
     values.append(framed(1, good.replace(b'"o1"', b'"o\\ud800"')))
     values.append(framed(1, good.replace(b'{"order"', b'{"title":"\\ud800","order"')))
     values.append(framed(1, encode(json_order(courier={"id": 1.5}))))
-    records = decode([b"c7"] * len(values), values, found, 2**53).records
+    records = decode([b"c7"] * len(values), values, found, 2**53)
     faults = [record.fault if isinstance(record, RejectedRecord) else None for record in records]
     bad = Fault.UNDECODABLE
     assert faults == [None, Fault.INVALID, bad, bad, bad, bad, None, Fault.INVALID]

@@ -59,7 +59,7 @@ def arrival(**changes: Any) -> dict[str, Any]:
 
 def rejection(value: Any, *, label: bool = False, key: bytes = b"c7", latest: int = LATEST) -> RejectedRecord:
     found = decoders().labels if label else decoders().interactions
-    [record] = decode([key], [encode(value)], found, latest).records
+    [record] = decode([key], [encode(value)], found, latest)
     assert isinstance(record, RejectedRecord)
     return record
 
@@ -82,8 +82,8 @@ def test_kuairec_s_decoders_read_what_its_sources_send(record: msgspec.Struct) -
 def test_kuairec_s_decoders_give_the_reasons_of_the_static_types(value: dict[str, Any]) -> None:
     compiled = InputDecoders.of(KUAIREC)
     for one, other in ((compiled.interactions, INTERACTION_DECODER), (compiled.labels, LABEL_DECODER)):
-        [found] = decode([b"7"], [encode(value)], one, LATEST).records
-        [expected] = decode([b"7"], [encode(value)], other, LATEST).records
+        [found] = decode([b"7"], [encode(value)], one, LATEST)
+        [expected] = decode([b"7"], [encode(value)], other, LATEST)
         if isinstance(expected, RejectedRecord):
             assert found == expected
         else:
@@ -181,7 +181,7 @@ def test_hostile_values_are_rejected_and_nothing_else_is_raised(
         f'"times":{{"at":{time},"arrived":{time}}},"on_time":{on_time}}}'
     )
     for decoder in (compiled.interactions, compiled.labels):
-        [record] = decode([b"c7"], [text.encode()], decoder, LATEST).records
+        [record] = decode([b"c7"], [text.encode()], decoder, LATEST)
         assert isinstance(record, RejectedRecord)  # no courier is c7
 
 
@@ -190,14 +190,14 @@ SIGNALS = DELIVERIES["labels"] | {"value_kind": "signal", "signals": {"click": 1
 
 @pytest.mark.parametrize(("text", "value"), [("click", 1.0), ("like", 2.0), ("hide", -1.0)])
 def test_a_signal_counts_as_its_number(text: str, value: float) -> None:
-    [found] = decode([b"c7"], [encode(arrival(on_time=text))], signals(), LATEST).records
+    [found] = decode([b"c7"], [encode(arrival(on_time=text))], signals(), LATEST)
     assert isinstance(found, Label)
     assert found.watch_ratio == value
 
 
 @pytest.mark.parametrize("text", ["share", "", 1, True, None])
 def test_a_signal_that_is_not_named_is_invalid(text: object) -> None:
-    [found] = decode([b"c7"], [encode(arrival(on_time=text))], signals(), LATEST).records
+    [found] = decode([b"c7"], [encode(arrival(on_time=text))], signals(), LATEST)
     assert isinstance(found, RejectedRecord)
     assert found.fault is Fault.INVALID
     assert "at `$.on_time`" in found.reason
@@ -212,7 +212,7 @@ def weighed(**labels: Any) -> InputDecoder[Label]:
 
 
 def labels_of(decoder: InputDecoder[Label], **fields: Any) -> Record:
-    [found] = decode([b"c7"], [encode(arrival(**fields))], decoder, LATEST).records
+    [found] = decode([b"c7"], [encode(arrival(**fields))], decoder, LATEST)
     return found
 
 
@@ -260,7 +260,7 @@ def test_what_is_no_weight_is_invalid_with_its_field(worth: object, reason: str)
 @given(weight=literals)
 def test_hostile_weights_are_rejected_or_in_range(weight: str) -> None:
     value = encode(arrival(worth={"weight": 7654321.0})).replace(b"7654321.0", weight.encode())
-    [found] = decode([b"c7"], [value], weighed(), LATEST).records
+    [found] = decode([b"c7"], [value], weighed(), LATEST)
     assert isinstance(found, RejectedRecord) or 0.0 <= getattr(found, "weight", -1.0) <= 1000.0
 
 

@@ -40,7 +40,7 @@ SECOND_TYPE = b"\x02\x02"
 
 def decoded(value: bytes | None, schema: WriterSchema, **interactions: Any) -> Record:
     found = decoders("protobuf", schema, **interactions).interactions
-    [record] = decode([b"c7"], [value], found, 2**53).records
+    [record] = decode([b"c7"], [value], found, 2**53)
     return record
 
 
@@ -237,7 +237,7 @@ def test_no_bytes_make_anything_but_a_record_or_a_rejection(payload: bytes, cut:
         framed(1, payload), framed(1, SECOND_TYPE + payload), framed(1, value[:cut] + payload)
     ]  # fmt: skip
     found = decoders("protobuf", proto_schema(file)).interactions
-    records = decode([b"c7"] * 3, values, found, 2**53).records
+    records = decode([b"c7"] * 3, values, found, 2**53)
     assert all(isinstance(record, Interaction | RejectedRecord) for record in records)
 
 
@@ -252,10 +252,10 @@ def test_features_are_read_where_the_schema_has_them() -> None:
     file.message_type[1].field.append(repeated)
     compiled = InputDecoders.of(stream, Schemas(proto_schema(file))).interactions
     message = framed(1, SECOND_TYPE + encoded(file, load=[0.5, 2.0]))
-    [record] = decode([b"c7"], [message], compiled, 2**53).records
+    [record] = decode([b"c7"], [message], compiled, 2**53)
     assert (getattr(record, "feature_0", ""), getattr(record, "feature_1", "")) == ([0.5, 2.0], None)
     compiled = InputDecoders.of(stream, Schemas(proto_schema(order_file()))).interactions
-    [rejected] = decode([b"c7"], [framed(1, SECOND_TYPE + encoded(order_file()))], compiled, 2**53).records
+    [rejected] = decode([b"c7"], [framed(1, SECOND_TYPE + encoded(order_file()))], compiled, 2**53)
     assert isinstance(rejected, RejectedRecord)
     assert "missing required field `load`" in rejected.reason
 
@@ -279,7 +279,7 @@ def test_a_label_s_weight_is_a_number_from_0_to_1000(weight: float | None, expec
     stream = Stream.model_validate(given_stream | {"labels": given_stream["labels"] | labels})
     found = InputDecoders.of(stream, Schemas(proto_schema(file))).labels
     value = SECOND_TYPE + encoded(file, on_time=True, **({} if weight is None else {"worth": weight}))
-    [record] = decode([b"c7"], [framed(1, value)], found, 2**53).records
+    [record] = decode([b"c7"], [framed(1, value)], found, 2**53)
     if isinstance(record, RejectedRecord):
         assert record.fault is Fault.INVALID
         assert str(expected) in record.reason

@@ -39,7 +39,7 @@ RECORD = KuaiRecInteraction("e", 7, 3, 5, 900.5)
 
 
 def decode_one(value: bytes | None, key: bytes | None = b"7") -> KuaiRecInteraction | RejectedRecord:
-    [record] = decode([key], [value], INTERACTION_DECODER, LATEST).records
+    [record] = decode([key], [value], INTERACTION_DECODER, LATEST)
     assert isinstance(record, KuaiRecInteraction | RejectedRecord)
     return record
 
@@ -188,17 +188,17 @@ def test_labels_have_checks_of_their_own() -> None:
     good = {**FIELDS, "play_duration": 1.0, "watch_ratio": 0.5}
     for field in ("play_duration", "watch_ratio"):
         for value in (-0.1, True, None, "0.5"):
-            [record] = decode([b"7"], [encode({**good, field: value})], LABEL_DECODER, LATEST).records
+            [record] = decode([b"7"], [encode({**good, field: value})], LABEL_DECODER, LATEST)
             assert isinstance(record, RejectedRecord)
             assert field in record.reason
-    [record] = decode([b"7"], [encode(good)], LABEL_DECODER, LATEST).records
+    [record] = decode([b"7"], [encode(good)], LABEL_DECODER, LATEST)
     assert not isinstance(record, RejectedRecord)
 
 
 def test_halves_of_an_object_in_two_messages_are_two_bad_messages_whatever_follows() -> None:
     """Counting lines or records would miss this: three messages, three whole objects between them."""
     halves: list[bytes | None] = [GOOD[:15], GOOD[15:], GOOD + GOOD]
-    records = decode([b"7"] * 3, halves, INTERACTION_DECODER, LATEST).records
+    records = decode([b"7"] * 3, halves, INTERACTION_DECODER, LATEST)
     assert [isinstance(record, RejectedRecord) for record in records] == [True, True, True]
 
 
@@ -208,14 +208,14 @@ mixtures = st.lists(st.one_of(st.none(), st.sampled_from(sorted(BAD))), max_size
 @given(mixture=mixtures)
 def test_bad_messages_among_good_ones_are_found_and_all_keep_their_order(mixture: list[str | None]) -> None:
     values = [GOOD if name is None else BAD[name][0] for name in mixture]
-    records = decode([b"7"] * len(mixture), values, INTERACTION_DECODER, LATEST).records
+    records = decode([b"7"] * len(mixture), values, INTERACTION_DECODER, LATEST)
     faults = [record.fault if isinstance(record, RejectedRecord) else None for record in records]
     assert faults == [None if name is None else BAD[name][1] for name in mixture]
     assert all(record == RECORD for record, fault in zip(records, faults, strict=True) if fault is None)
 
 
 def test_no_messages_are_no_records() -> None:
-    assert decode([], [], INTERACTION_DECODER, LATEST).records == []
+    assert decode([], [], INTERACTION_DECODER, LATEST) == []
 
 
 def bits(value: float) -> bytes:
@@ -407,7 +407,7 @@ def test_any_escaped_text_may_stand_in_a_field_that_is_ignored(text: str) -> Non
 def test_a_label_with_half_a_surrogate_pair_can_wait_in_a_state_record() -> None:
     label = {name: value for name, value in FIELDS.items() if name != "video_duration"}
     value = encode(label | {"play_duration": 5.5, "watch_ratio": 0.5})[:-1] + rb',"title":"\ud800"}'
-    [record] = decode([b"7"], [value], LABEL_DECODER, LATEST).records
+    [record] = decode([b"7"], [value], LABEL_DECODER, LATEST)
     assert isinstance(record, WatchLabel)
     early = EarlyLabel(record, RawMessage("watch-labels", 0, 0, b"7", value))
     saved = msgspec.json.decode(encode(SavedLabel.save(early)), type=SavedLabel)

@@ -246,7 +246,7 @@ def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json
 
 def verdict(value: Json, decoder: InputDecoder[Any]) -> bool:
     key, text = str(value.get("user_id")).encode(), json.dumps(value).encode()
-    [record] = decode([key], [text], decoder, LATEST).records
+    [record] = decode([key], [text], decoder, LATEST)
     if not isinstance(record, RejectedRecord):
         return True
     assert record.fault == "invalid"
@@ -278,7 +278,7 @@ def test_schema_and_decoder_accept_the_same_inputs(
 )
 @pytest.mark.parametrize("value", [None, True, 5, "text", [], [{}], {}])
 def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder[Any], value: object) -> None:
-    [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST).records
+    [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST)
     assert isinstance(record, RejectedRecord)
     assert not validator(name).is_valid(value)
 

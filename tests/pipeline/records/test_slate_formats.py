@@ -62,7 +62,7 @@ def stream_in(format_: Format) -> Stream:
 
 def decoded(format_: Format, value: bytes, *schemas: WriterSchema) -> Record:
     found = InputDecoders.of(stream_in(format_), Schemas(*schemas)).interactions
-    [record] = decode([b"7"], [value], found, 2**53).records
+    [record] = decode([b"7"], [value], found, 2**53)
     return record
 
 

@@ -26,7 +26,7 @@ DECODER = InputDecoders.of(SLATES).interactions
 
 
 def reason_of(value: bytes) -> str:
-    [record] = decode([b"1"], [value], DECODER, 10**9).records
+    [record] = decode([b"1"], [value], DECODER, 10**9)
     assert isinstance(record, RejectedRecord)
     return f"{record.fault}: {record.reason}"
 
@@ -70,7 +70,7 @@ def test_half_a_surrogate_pair_in_an_item_is_named() -> None:
 def test_a_message_without_items_is_refused_and_what_else_it_has_is_ignored() -> None:
     assert "missing required field `items`" in reason_of(b'{"event_id":1,"user_id":1,"timestamp":5}')
     message = json.loads(slate("e", 5, [3, "v"])) | {"video_id": [], "more": {}}
-    [record] = decode([b"1"], [json.dumps(message).encode()], DECODER, 10**9).records
+    [record] = decode([b"1"], [json.dumps(message).encode()], DECODER, 10**9)
     assert [(each.event_id, each.ids, each.timestamp) for each in record.items] == [  # type: ignore[union-attr]
         ("e", (1, 3), 5),
         ("e", (1, "v"), 5),
@@ -97,7 +97,7 @@ some_items = st.lists(
 @examples(300)
 @given(items=some_items | anything)
 def test_whatever_the_items_are_the_message_is_a_slate_or_refused_as_a_whole(items: Any) -> None:
-    [record] = decode([b"1"], [with_items(items)], DECODER, 10**9).records
+    [record] = decode([b"1"], [with_items(items)], DECODER, 10**9)
     if isinstance(record, RejectedRecord):
         assert record.fault in {"invalid", "undecodable"}
         assert record.reason

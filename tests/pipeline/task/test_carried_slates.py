@@ -129,12 +129,12 @@ def test_what_is_no_propensity_makes_a_dead_letter(stream: Stream, where: str, r
     message = msgspec.json.decode(slate("e", 5, [3, 4]))
     (message["items"][1] if where == "item" else message)["propensity"] = 1.5
     decoder = InputDecoders.of(stream).interactions
-    [rejected] = decode([b"1"], [encode(message)], decoder, 10**9).records
+    [rejected] = decode([b"1"], [encode(message)], decoder, 10**9)
     assert isinstance(rejected, RejectedRecord)
     assert (rejected.fault, rejected.reason) == ("invalid", reason)
     message = msgspec.json.decode(slate("e", 5, [3, 4])) | {"propensity": 0.5}
     message["items"][0] |= {"propensity": 0.25}
-    [found] = decode([b"1"], [encode(message)], decoder, 10**9).records
+    [found] = decode([b"1"], [encode(message)], decoder, 10**9)
     assert isinstance(found, Slate)
     numbers = [each.carried[0] for each in found.items]
     assert numbers == ([0.25, None] if where == "item" else [0.5, 0.5])

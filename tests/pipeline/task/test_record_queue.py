@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records.decoding import NO_TIMESTAMP, Decoded, RejectedRecord
+from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.task.record_queue import Position, RecordQueue
 from tests.support.builders import Message, inputs, interaction
 from tests.support.entries import queued
@@ -170,7 +170,7 @@ def test_records_are_made_of_messages_in_columns_whatever_comes_behind_them(size
         polled = queued(given_entries[begin : begin + size])
         if size == 1:  # as few messages come
             [record] = records[begin : begin + 1]
-            polled = polled._replace(decoded=Decoded([record], polled.decoded.times))
+            polled = polled._replace(records=[record], columns=None)
         queue.feed(polled)
         begin += size
     assert queue.columns(len(records)).ids(0) == [each.event_id for each in records]
