@@ -72,12 +72,14 @@ class Member:
         self._delivery = Delivery(self.task, self._inputs.from_positions(*positions))
 
     def turn(self, others: list[Member], news: int, drawn: WorkerStep) -> bool:
-        """Read, process, commit, and die perhaps; return whether anything came of it."""
+        """Read, process, commit, and die perhaps; return whether anything was read or done."""
         self._delivery.deliver(drawn.step)
+        held = self.task.inbox.bytes
         for other in others:
             begin = self.task.inbox.next_offset(other.number)
             for offset in () if begin is None else range(begin, min(len(other.log.shares), begin + news)):
                 self.task.inbox.offer(other.log.shares[offset], offset, self._size)
+        came = self.task.inbox.bytes > held
         batch = self.task.advance(drawn.step.limit)
         if not batch.empty:
             self.log.commit(self.task, batch, drawn.snapshot)
@@ -86,7 +88,7 @@ class Member:
                 self._delivery.deliver(REST)
                 self.task.advance(REST.limit)
             self._start()
-        return not batch.empty
+        return came or not batch.empty
 
 
 def play(
@@ -121,10 +123,10 @@ def busy_stream(user: int, events: int) -> Inputs:
     return inputs(interactions, labels)
 
 
-def busy_slates(user: int, shown: int) -> Inputs:
-    """Slates of one to five videos with a label for most items, some before their slate."""
+def busy_slates(user: int, events: int) -> Inputs:
+    """Slates of one to five videos, many to a window: most items have labels, some before their slate."""
     messages, labels = [], list[tuple[int, bytes]]()
-    for number in range(shown):
+    for number in range(events // 2):
         at, videos = 20 * number, range(number % 7, number % 7 + 1 + number % 5)
         messages.append(slates.slate(number, at, videos, user))
         for video in videos:
@@ -201,7 +203,7 @@ def played_at_once(kind: str, *, crowded: bool) -> tuple[list[Inputs], list[Memb
 @pytest.mark.parametrize("kind", streams_of)
 def test_others_learn_a_window_when_the_next_one_has_ended(kind: str) -> None:
     stream, _, busy = streams_of[kind]
-    given_inputs, learned = [busy(user, 40) for user in range(PARTITIONS)], 0
+    given_inputs, learned = [busy(user, 80) for user in range(PARTITIONS)], 0
     for member in play(given_inputs, [], join_settings(), stream):
         for _, value in member.log.outcomes:
             outcome = _decoded(value)
