@@ -157,6 +157,15 @@ class PredictionColumns:
         return self.ids.column(column).decode(decode_ids)
 
     @property
+    def entities(self) -> tuple[list[Id], ...]:
+        """The ids of each entity."""
+        n, count = len(self), len(self.ids.begins) - 1
+        if not n * count:
+            return tuple([] for _ in range(count))
+        found = Texts(self.ids.text, self.ids.begins[1:], self.ids.ends[1:]).decode(decode_ids)
+        return tuple(found[begin : begin + n] for begin in range(0, len(found), n))
+
+    @property
     def slates(self) -> list[slice]:
         """The rows of each slate."""
         begins = flagged(self.positions == 0).tolist()

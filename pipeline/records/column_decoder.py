@@ -26,7 +26,7 @@ from pipeline.records.decoding import (
 )
 from pipeline.records.encoding import encode
 from pipeline.records.input_columns import InputColumns
-from pipeline.records.inputs import KafkaMessage, sizes
+from pipeline.records.inputs import KafkaMessage, sizes, with_headers
 from pipeline.records.places import flagged
 from pipeline.records.scanner import Field, Scanner
 from pipeline.records.texts import Integers, Texts, joined_texts
@@ -81,17 +81,18 @@ class ColumnDecoder:
     def decode(self, messages: Sequence[KafkaMessage], latest: int) -> Decoded:
         """Decode messages in the order of their offsets: see `pipeline.records.decoding.decode`."""
         keys, values = [*map(_key, messages)], [*map(_value, messages)]
-        size = sizes(keys, values, [*map(_headers, messages)])
+        headers = [*map(_headers, messages)]
         if self.to_columns and len(values) >= self._fewest:
-            records, times, columns = self._columns(keys, values, latest)
+            records, times, columns, bare = self._columns(keys, values, latest)
+            size = with_headers(bare, headers)
             return Decoded(messages, size, times, records, columns, self._decoder.decode)
         found = decode(keys, values, self._decoder, latest)
-        return Decoded(messages, size, times_of(found), found)
+        return Decoded(messages, sizes(keys, values, headers), times_of(found), found)
 
     def _columns(
         self, keys: list[bytes | None], values: list[bytes | None], latest: int
-    ) -> tuple[list[Record | None], Integers, InputColumns]:
-        """Return records of what is not usual, times, and the columns of all."""
+    ) -> tuple[list[Record | None], Integers, InputColumns, Integers]:
+        """Return records of what is not usual, times, the columns of all, and sizes without headers."""
         scanned, ids = self._scanner.scan(values), self._ids
         texts, usual, joined = scanned.values, scanned.usual, joined_texts(keys)
         own = texts.column(self._key)
@@ -101,13 +102,15 @@ class ColumnDecoder:
         numbers = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
         columns = InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), numbers)
         records: list[Record | None] = [None] * len(values)
+        size = scanned.records.ends - scanned.records.begins + joined.ends - joined.begins
         others = flagged(~usual).tolist()
         if not others:
-            return records, times, columns
+            return records, times, columns, size
         plain = decode([keys[row] for row in others], [values[row] for row in others], self._decoder, latest)
         for row, record in zip(others, plain, strict=True):
             records[row] = record
-        return records, times, self._with_others(dict(zip(others, plain, strict=True)), times, columns)
+        columns = self._with_others(dict(zip(others, plain, strict=True)), times, columns)
+        return records, times, columns, size
 
     def _with_others(self, others: dict[int, Record], times: Integers, columns: InputColumns) -> InputColumns:
         """Write to times and columns what the records of other messages hold, and return the columns."""

@@ -49,8 +49,8 @@ class Decoded(NamedTuple):
 
     messages: Sequence[KafkaMessage]
     """Before they are decoded."""
-    sizes: Sequence[int]
-    """In bytes."""
+    sizes: NDArray[np.int64]
+    """In bytes, shape (n,)."""
     times: NDArray[np.int64]
     """Timestamps, in milliseconds, shape (n,); `NO_TIMESTAMP` for what cannot be used."""
     records: Sequence[Record | None]

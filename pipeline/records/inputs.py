@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import add, attrgetter
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.records.fields import Id, Timestamp
 
@@ -131,19 +133,22 @@ class RawMessage(NamedTuple):
     @property
     def size(self) -> int:
         """Size of key, value and headers, in bytes."""
-        [size] = sizes([self.key], [self.value], [self.headers])
-        return size
+        return int(sizes([self.key], [self.value], [self.headers])[0])
 
 
-def sizes(keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Any]) -> list[int]:
-    """Return the size of each message's key, value and headers (pairs or None), in bytes."""
-    try:
-        bare = [*map(add, map(len, keys), map(len, values))]  # type: ignore[arg-type]  # see below
-    except TypeError:  # None, which is rare, has no length
-        bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+def sizes(
+    keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Any]
+) -> NDArray[np.int64]:
+    """Return the size of each message's key, value and headers (pairs or None), in bytes; shape (n,)."""
+    bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+    return with_headers(np.array(bare, dtype=np.int64), headers)
+
+
+def with_headers(bare: NDArray[np.int64], headers: Sequence[Any]) -> NDArray[np.int64]:
+    """Return sizes of messages, given those without headers (pairs or None); shape (n,)."""
     if not any(headers):
         return bare
-    return [size + _headers_size(pairs or ()) for size, pairs in zip(bare, headers, strict=True)]
+    return bare + np.array([_headers_size(pairs or ()) for pairs in headers], dtype=np.int64)
 
 
 def _headers_size(headers: Headers) -> int:

@@ -93,8 +93,7 @@ class PlanRun:
         self.probabilities: list[float | None] = []
         self.formers: dict[int, float | None] = {}
         self._challengers: list[ChallengerScores | None] = []
-        entities = range(1, 1 + model.features.entities)
-        ids = tuple(self.predictions.ids_of(column) if pieces else [] for column in entities)
+        ids = self.predictions.entities if pieces else tuple([] for _ in range(model.features.entities))
         self.interactions = InteractionColumns(ids, self.predictions.timestamps)
         self._versions = self.predictions.versions[self.known :] - plan.folded
         self._outcome_mask = np.ones(self._own + len(outcomes), dtype=np.bool_)

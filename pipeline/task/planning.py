@@ -7,7 +7,7 @@ a log of actions. Here these become a plan, dead letters, and changes of the tab
 from __future__ import annotations
 
 from math import isnan
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,9 @@ _PREDICTED: Final = (Action.PREDICTED,)
 _EVICTED: Final = int(Action.EVICTED)
 _OUTCOMES: Final = (Action.LABELLED, Action.EXPIRED, Action.EVICTED, Action.CORRECTED)
 _CORRECTED: Final = int(Action.CORRECTED)
-_REFUSED: Final = (Action.REJECTED, Action.LATE, Action.MISMATCHED, Action.ORPHAN)
+_REJECTED: Final = int(Action.REJECTED)
+_REFUSED_LABELS: Final = (Action.LATE, Action.MISMATCHED, Action.ORPHAN)
+_REFUSED: Final = (Action.REJECTED, *_REFUSED_LABELS)
 _COUNTERS: Final = {
     int(kind): name
     for kind, name in {
@@ -297,25 +299,27 @@ class _Consequences:
 
     def _dead_letters(self, log: ActionLog, counts: dict[str, int]) -> list[DeadLetter]:
         """Return the messages that could not be used, and count them by their fault."""
-        found = list[DeadLetter]()
-        for place in log.of(*_REFUSED).tolist():
-            kind, row = Action(log.kinds[place]), int(log.sources[place])
-            if kind is Action.REJECTED:
+        found, m, interactions = list[DeadLetter](), self.slice.m, self.slice.merged.interactions
+        refused = log.of(*_REFUSED)
+        places = self.slice.places[1].tolist()
+        reasons = {kind: reason_of(_ACTIONS[kind], self.model.features) for kind in _REFUSED_LABELS}
+        for kind, row in zip(log.kinds[refused].tolist(), log.sources[refused].tolist(), strict=True):
+            if kind == _REJECTED:
                 queue, at = self.slice.queues[0], row
-                if row >= self.slice.merged.interactions:
-                    queue, at = self.slice.queues[1], row - self.slice.merged.interactions
+                if row >= interactions:
+                    queue, at = self.slice.queues[1], row - interactions
                 rejected = queue.record_at(at)
                 assert isinstance(rejected, RejectedRecord)
                 source = queue.source_at(at)
             else:
-                rejected = reason_of(kind, self.model.features)
-                source = self._early_label(row).source if row >= self.slice.m else self._label_source(row)
+                rejected = reasons[kind]
+                early = row >= m
+                source = (
+                    self._early_label(row).source if early else self.slice.queues[1].source_at(places[row])
+                )
             counts[rejected.fault] = counts.get(rejected.fault, 0) + 1
             found.append(DeadLetter(source, rejected.fault, rejected.reason))
         return found
-
-    def _label_source(self, row: int) -> Any:
-        return self.slice.queues[1].source_at(int(self.slice.places[1][row]))
 
     def _early_label(self, source: int) -> EarlyLabel:
         return self.slice.early_labels[source - self.slice.m]

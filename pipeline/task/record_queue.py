@@ -74,7 +74,7 @@ class RecordQueue:
         self._chunks = deque[_Chunk]()
         self._processed = 0
         """How many messages of the first chunk were processed."""
-        self._sizes: list[int] = []
+        self._sizes = array("q")
         self._messages: list[KafkaMessage] = []
         self._refused: dict[int, int] = {}
         """Timestamps that were refused, by offset."""
@@ -99,9 +99,9 @@ class RecordQueue:
             self._chunks.append(_Chunk(self._chunks.pop().size + len(records)))
         elif records:
             self._chunks.append(_Chunk(len(records), columns, decode))
-        self._sizes += sizes
+        self._sizes.frombytes(sizes.tobytes())
         self._messages += messages
-        self.bytes += sum(sizes)
+        self.bytes += int(sizes.sum())
         self.at_end = False
         self._update_head()
 
@@ -164,9 +164,9 @@ class RecordQueue:
         """Return the merge times of the next messages."""
         return np.frombuffer(self.peek(count), dtype=np.int64)
 
-    def sizes(self, count: int) -> list[int]:
+    def sizes(self, count: int) -> NDArray[np.int64]:
         """Return the sizes of the next messages, in bytes."""
-        return self._sizes[self._head_index : self._head_index + count]
+        return np.frombuffer(self._sizes[self._head_index : self._head_index + count], dtype=np.int64)
 
     def source_at(self, place: int) -> RawMessage:
         """Return one of the next messages, which stays in the queue."""
@@ -202,7 +202,7 @@ class RecordQueue:
 
     def _advance(self, count: int) -> None:
         begin, end = self._head_index, self._head_index + count
-        self.bytes -= sum(self._sizes[begin:end])
+        self.bytes -= int(np.frombuffer(self._sizes, dtype=np.int64)[begin:end].sum())
         self._last = self._messages[end - 1]
         self._next = _offset(self._last) + 1
         self._head_index = end

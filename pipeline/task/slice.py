@@ -123,7 +123,7 @@ class Slice:
             self._same_early(early_of),
         )
         early_values = np.array([each.label.watch_ratio for each in self.early_labels], dtype=np.float64)
-        sizes = np.array(self.queues[1].sizes(self.merged.labels), dtype=np.int64)[self.places[1]]
+        sizes = self.queues[1].sizes(self.merged.labels)[self.places[1]]
         messages = Messages(
             self.merged.kinds,
             self.rows,
@@ -205,7 +205,7 @@ class Slice:
             return _NO_INTEGERS, _NOTHING, early_of
         found = table.rows.find(digests)
         of_symbols = flagged(found != NO_ROW)
-        full = table.bytes + sum(self.queues[1].sizes(self.merged.labels)) > self.join.early_bytes
+        full = table.bytes + int(self.queues[1].sizes(self.merged.labels).sum()) > self.join.early_bytes
         due = table.rows.first_rows(latest, len(table) if full else 0)
         rows = found[of_symbols]
         places = _place(rows, due)

@@ -177,20 +177,22 @@ class RecordEncoder:
         predictions, outcomes = batch.predictions, batch.outcomes
         own, numbers, corrected = predictions.numbers, outcomes.numbers, outcomes.corrected
         before = numbers < own[0] if len(own) else np.ones(len(numbers), dtype=np.bool_)
-        first = np.ones(len(numbers), dtype=np.bool_)  # which are no corrections
-        first[[*corrected]] = False
-        closed = np.searchsorted(own, numbers[~before & first])
-        earlier = [row for row, each in corrected.items() if each.outcome < outcomes.first]
-        answered = np.array([corrected[row].outcome for row in earlier], dtype=np.int64)
+        after = ~before
+        if corrected:
+            before[[*corrected]] = after[[*corrected]] = False
+        closed = np.searchsorted(own, numbers[after])
         pieces = [
-            self._prior_prefixes(numbers[before & first], batch.spilled),
+            self._prior_prefixes(numbers[before], batch.spilled),
             Texts(texts.text, texts.begins[closed], prefix_ends[closed]),
-            self._answered.take_prefixes(np.sort(answered)),
         ]
         rows = np.empty(len(numbers), dtype=np.int64)
-        rows[before & first] = np.arange(len(pieces[0]))
-        rows[~before & first] = len(pieces[0]) + np.arange(len(pieces[1]))
-        rows[earlier] = len(pieces[0]) + len(pieces[1]) + np.argsort(np.argsort(answered))
+        rows[before] = np.arange(len(pieces[0]))
+        rows[after] = len(pieces[0]) + np.arange(len(pieces[1]))
+        if corrected:
+            earlier = [row for row, each in corrected.items() if each.outcome < outcomes.first]
+            answered = np.array([corrected[row].outcome for row in earlier], dtype=np.int64)
+            rows[earlier] = len(pieces[0]) + len(pieces[1]) + np.argsort(np.argsort(answered))
+            pieces.append(self._answered.take_prefixes(np.sort(answered)))
         for row in sorted(corrected):
             if (other := corrected[row].outcome - outcomes.first) >= 0:
                 rows[row] = rows[other]

@@ -36,7 +36,8 @@ def entries(sources: Sequence[RawMessage], decoder: InputDecoder[Any], latest: i
 def queued(decoded: Sequence[Entry]) -> Decoded:
     """Return decoded messages as a record queue is fed: in columns, if their decoder has such."""
     if not decoded:
-        return Decoded([], [], np.empty(0, dtype=np.int64), [])
+        nothing = np.empty(0, dtype=np.int64)
+        return Decoded([], nothing, nothing, [])
     messages = [delivered(entry.source) for entry in decoded]
     return _to_columns(decoded[0].decoder, 1).decode(messages, decoded[0].latest)
 
