@@ -71,6 +71,12 @@ def _options() -> tuple[Options, bool]:
     )
     parser.add_argument("--tables", action="store_true", help="with live tables of videos and of users")
     parser.add_argument(
+        "--together",
+        action="store_true",
+        help="a replay of slates with corrections, live tables, weights and aligned shares: audited, and compared "
+        "with an undisturbed run",
+    )
+    parser.add_argument(
         "--avro", action="store_true", help="messages are in Avro, and their registry is killed, too"
     )
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
@@ -79,8 +85,8 @@ def _options() -> tuple[Options, bool]:
         parser.error(f"--workers {given.workers}: 1 to as many as there are partitions ({given.partitions})")
     if given.replay and given.corrections != "off":
         parser.error("--corrections: the only order of a replay is known without them")
-    if given.tables and given.corrections != "off":
-        parser.error("--corrections: not together with live tables")
+    if given.together and (given.avro or given.tables or given.replay or given.corrections != "off"):
+        parser.error("--together has an inputs' format, tables, a replay and corrections of its own")
     if given.avro and given.tables:
         parser.error("--avro: not together with live tables, whose stream has a definition of its own")
     options = Options(
@@ -90,11 +96,12 @@ def _options() -> tuple[Options, bool]:
         partitions=given.partitions,
         workers=given.workers,
         cluster=given.cluster,
-        replay=given.replay,
+        replay=given.replay or given.together,
         challengers=given.challengers,
         policy=given.policy,
         tables=given.tables,
-        corrections=given.corrections,
+        corrections="replace" if given.together else given.corrections,
+        together=given.together,
         avro=given.avro,
     )
     return options, given.keep

@@ -34,6 +34,8 @@ class Options:
     """Whether there are live tables."""
     corrections: Corrections = "off"
     """Whether labels are corrected, and what that teaches."""
+    together: bool = False
+    """Whether slates, corrections, live tables, weights and aligned shares are tried together."""
     avro: bool = False
     """Whether messages are in Avro, with their schemas in a registry."""
 

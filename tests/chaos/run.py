@@ -15,7 +15,7 @@ from pipeline.kafka.topics import create
 from tests.chaos.broker import Broker
 from tests.chaos.brokers import Brokers
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
-from tests.chaos.checker import check, compare
+from tests.chaos.checker import check, compare, count
 from tests.chaos.deployment import Deployment
 from tests.chaos.formats import AvroMessages, registry_in
 from tests.chaos.formats import settings as avro_settings
@@ -73,6 +73,7 @@ def _run(options: Options, folder: Path, say: Callable[[str], None], registry: A
         recent_begin(minutes),
         corrections=options.corrections != "off",
         tables=options.tables,
+        together=options.together,
         write=as_json if registry is None else AvroMessages(registry.url),
     )
     injections = plan(
@@ -105,14 +106,17 @@ def _run(options: Options, folder: Path, say: Callable[[str], None], registry: A
         if registry is not None:
             registry.wait_until_ready() if registry.running else registry.start()
         say("checking")
-        found = check(
-            pipeline,
-            world,
-            replayed=options.replay,
-            challenged=options.challengers,
-            policy=policy() if options.policy else None,
-            corrections=options.corrections,
-        )
+        if options.together:
+            found = count(pipeline)
+        else:
+            found = check(
+                pipeline,
+                world,
+                replayed=options.replay,
+                challenged=options.challengers,
+                policy=policy() if options.policy else None,
+                corrections=options.corrections,
+            )
         problems = deployment.worker_pool.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)

@@ -40,6 +40,16 @@ WRONG_KEY = b"somebody"
 FAR_FUTURE = 4_102_444_800_000
 
 NO_LABEL = -1
+MOST_ITEMS = 3
+"""Videos of a slate, at most."""
+WEIGHTS = (1.0, 0.5, 3.0)
+TOGETHER = {
+    "interactions": f"""items = "/items"
+item_fields = ["video_id", "video_duration"]
+max_items = {MOST_ITEMS}""",
+    "labels": 'weight = "/weight"',
+}
+"""What the definition of a stream has beside live tables, where all is tried together."""
 
 
 class Kind(Enum):
@@ -111,6 +121,8 @@ class World:
         Whether labels are corrected; late labels are corrections then.
     tables
         Whether there are live tables.
+    together
+        Whether interactions are slates and labels have weights, beside live tables.
     write
         Writes a message: whether it is a label, what it is, and its fields.
 
@@ -142,9 +154,10 @@ class World:
         *,
         corrections: bool = False,
         tables: bool = False,
+        together: bool = False,
         write: Callable[[bool, Kind, dict[str, Any]], bytes] = as_json,
     ) -> None:
-        self._write = write
+        self._write, self._together = write, together
         self.events = events
         self.partitions = partitions
         chance = np.random.default_rng([seed, 1])
@@ -168,9 +181,12 @@ class World:
         self.tables: tuple[Table, ...] = ()
         self.definition: str | None = None
         self.stream = KUAIREC
-        if tables:
+        if tables or together:
             self.tables = invented_tables(seed, self.users, self.videos, begin, begin + span)
             self.definition = definition(self.tables)
+            if together:
+                for section, fields in TOGETHER.items():
+                    self.definition = self.definition.replace(f"[{section}]\n", f"[{section}]\n{fields}\n")
             self.stream = Stream.model_validate(tomllib.loads(self.definition))
 
     def _lay_out(self, chance: np.random.Generator, corrections: bool) -> None:
@@ -282,6 +298,12 @@ class World:
                 record["event_id"] += STRANGER
             case Kind.MISMATCHED:
                 record["video_id"] += STRANGER
+        if self._together and is_label:
+            record["weight"] = WEIGHTS[event % len(WEIGHTS)]
+        elif self._together:
+            length, first = record.pop("video_duration"), record.pop("video_id")
+            shown = range(first, first + 1 + event % MOST_ITEMS)
+            record["items"] = [{"video_id": video, "video_duration": length} for video in shown]
         value = self._write(is_label, kind, record)
         return value[:-9] if kind is Kind.UNDECODABLE else value
 
