@@ -73,8 +73,8 @@ def _options() -> tuple[Options, bool]:
     parser.add_argument(
         "--together",
         action="store_true",
-        help="a replay of slates with corrections, live tables, weights and aligned shares: audited, and compared "
-        "with an undisturbed run",
+        help="a replay of slates with corrections, live tables, weights and aligned shares, which is audited "
+        "and compared with an undisturbed run",
     )
     parser.add_argument(
         "--avro", action="store_true", help="messages are in Avro, and their registry is killed, too"
