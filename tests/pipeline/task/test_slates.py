@@ -175,12 +175,19 @@ def without_offsets(state: State) -> bytes:
 @given(
     given_inputs=slates(),
     drawn=st.lists(worker_steps, max_size=12),
+    # With corrections, a full table of closed events may keep another one after a death: the order in which
+    # they left is not in the log, where a label is older than the deadline of its event.
     join=st.builds(
         join_settings,
         max_pending=st.sampled_from([3, 7, 500_000]),
-        max_closed=st.sampled_from([1, 3, 1_000_000]),
         max_in_memory=st.sampled_from([1, 3, 200_000]),
-        corrections=st.sampled_from(["off", "off", "add", "replace"]),
+        max_closed=st.sampled_from([1, 3, 1_000_000]),
+    )
+    | st.builds(
+        join_settings,
+        max_pending=st.sampled_from([3, 7, 500_000]),
+        max_in_memory=st.sampled_from([1, 3, 200_000]),
+        corrections=st.sampled_from(["add", "replace"]),
     ),
     challengers=st.booleans(),
     policy=policies,
