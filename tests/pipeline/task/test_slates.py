@@ -175,8 +175,8 @@ def without_offsets(state: State) -> bytes:
 @given(
     given_inputs=slates(),
     drawn=st.lists(worker_steps, max_size=12),
-    # With corrections, a full table of closed events may keep another one after a death: the order in which
-    # they left is not in the log, where a label is older than the deadline of its event.
+    # A known fault is left out: with corrections and a full table of closed events, a restart may remember
+    # another event than the run before it.
     join=st.builds(
         join_settings,
         max_pending=st.sampled_from([3, 7, 500_000]),
