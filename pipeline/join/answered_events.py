@@ -13,6 +13,7 @@ from pipeline.join.event_rows import Integers
 from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.join.prediction_rows import PredictionRows
 from pipeline.join.records import Pending
+from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.outputs import Outcome
 from pipeline.records.places import flagged
 
@@ -25,6 +26,7 @@ class AnsweredEvents(PredictionRows):
     Their columns are, beside what the model predicted:
 
     - ``predictions`` and ``timestamps``, the number and the time of the prediction;
+    - ``label_times``, the time of the newest label, -1 where none came;
     - ``id_digests``, digests of the ids of the event and of all entities, shape (n, 2);
     - ``values``, the value of the newest label, NaN where none came;
     - ``weights``, the weight of that label;
@@ -33,7 +35,7 @@ class AnsweredEvents(PredictionRows):
 
     def __init__(self) -> None:
         super().__init__(
-            ["predictions", "timestamps"],
+            ["predictions", "timestamps", "label_times"],
             {
                 "id_digests": (np.uint64, (2,)),
                 "values": np.float64,
@@ -68,6 +70,10 @@ class AnsweredEvents(PredictionRows):
             versions=np.array([each.model_version for each in outcomes], dtype=np.int64),
             predictions=np.array([each.prediction_number for each in outcomes], dtype=np.int64),
             timestamps=np.array([each.timestamp for each in outcomes], dtype=np.int64),
+            label_times=np.array(
+                [NO_TIMESTAMP if each.label_timestamp is None else each.label_timestamp for each in outcomes],
+                dtype=np.int64,
+            ),
             id_digests=id_digests,
             values=values,
             weights=np.array([each.weight for each in outcomes]),

@@ -169,8 +169,10 @@ class Known(NamedTuple):
     """How long the closed event is remembered; `NONE` if it is not closed."""
     closed_at: Integers
     """The time of the label that closed it; `NONE` without one."""
+    closed_due: Integers
+    """When the prediction of the closed event was due. It is read where labels are corrected, as the next."""
     closed_values: Floats
-    """The value of that label; NaN without one. It is read where labels are corrected, as the next."""
+    """The value of that label; NaN without one."""
     same_closed: Flags
     """Of each label: whether it names the entities of the closed event, shape (m,)."""
     same_pending: Flags
@@ -250,7 +252,7 @@ def join_messages(
     >>> ids, none = Texts.of_ids([7], [[1]]), np.empty(0, dtype=np.int64)
     >>> one, nothing = np.zeros(1, dtype=np.int64), Waiting(none, none, none, True, 0)
     >>> value, no = np.ones(1), one > 0
-    >>> known = Known(one - 1, one - 1, one - 1, one - 1, value, no, no, no)
+    >>> known = Known(one - 1, one - 1, one - 1, one - 1, one, value, no, no, no)
     >>> kinds = np.array([Message.INTERACTION, Message.LABEL, Message.TIME], dtype=np.uint8)
     >>> numbers, times, first_rows = np.zeros(3, np.int64), np.array([10, 13, 30]), np.array([0, 1])
     >>> merged = Messages(kinds, numbers, times, first_rows, one, one, one, value, ids, ids)
@@ -287,6 +289,7 @@ def join_messages(
         known.early.copy(),
         known.closed_until.copy(),
         known.closed_at.copy(),
+        known.closed_due,
         known.closed_values.copy(),
         known.same_closed,
         known.same_pending,
@@ -324,7 +327,7 @@ def warm_up() -> None:
     flags, kinds, values = none > 0, none.astype(np.uint8), none.astype(np.float64)
     join_messages(
         Messages(kinds, none, none, none, none, none, none, values, ids, ids),
-        Known(none, none, none, none, values, flags, flags, flags),
+        Known(none, none, none, none, none, values, flags, flags, flags),
         nothing,
         nothing,
         none,
@@ -357,6 +360,7 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
     early_of: Integers,
     closed_until: Integers,
     closed_at: Integers,
+    closed_due: Integers,
     closed_values: Floats,
     same_closed: Flags,
     same_pending: Flags,
@@ -617,15 +621,20 @@ def _run(  # noqa: PLR0912, PLR0915 - see above
                 symbol = interaction_symbols[entry] if entry < n else pending_symbols[entry - n]
                 pending_gone[entry] = True
                 pending_count -= 1
+            if entry < n:
+                due = interaction_times[entry] + window
+            else:
+                due = pending_deadlines[entry - n] if entry < n + pending_entries else closed_due[symbol]
             if label == NONE:
-                closing = interaction_times[entry] + window if entry < n else pending_deadlines[entry - n]
+                closing = due
                 out_kinds[actions] = _EVICTED if crowded else _EXPIRED
             else:
                 closing = label_times[label] if label < m else early_deadlines[label - m] - early_window
                 out_kinds[actions] = _CORRECTED if corrects else _LABELLED
             out_sources[actions], out_targets[actions] = label, entry
             actions += 1
-            until = closing + window
+            # A correction does not shorten how long its event is remembered.
+            until = (max(due, closing) if corrects else closing) + window
             if symbol != NONE:
                 if corrects and tracked:
                     closed_count -= 1

@@ -187,13 +187,23 @@ class Join:
         if self.answered is not None:
             self.answered.store_predicted(outcome, predictions)
 
-    def remembered_until(self, timestamps: Integers, label_timestamps: Integers) -> Integers:
+    def remembered_until(
+        self, due: Integers, label_timestamps: Integers, corrects: NDArray[np.bool_]
+    ) -> Integers:
         """Return the stream time until which closed events are remembered: one window after they were closed.
 
-        `NO_TIMESTAMP` is in place of labels that did not come.
+        Parameters
+        ----------
+        due
+            When the predictions expired, or would have, shape (n,).
+        label_timestamps
+            The times of their labels, `NO_TIMESTAMP` where none came, shape (n,).
+        corrects
+            Which are corrections, shape (n,). These do not shorten how long their events are remembered. Else a
+            restart would remember others where the table is full.
         """
-        expired = label_timestamps == NO_TIMESTAMP
-        return np.where(expired, timestamps + self.window, label_timestamps) + self.window
+        closed_at = np.where(label_timestamps == NO_TIMESTAMP, due, label_timestamps)
+        return np.where(corrects, np.maximum(closed_at, due), closed_at) + self.window
 
     def remember(
         self, digests: Digests, until: Integers, sequences: Sequence[int], expired: NDArray[np.bool_]
@@ -224,7 +234,8 @@ class Join:
         known_at = [
             NO_TIMESTAMP if each.label_timestamp is None else each.label_timestamp for each in outcomes
         ]
-        until = self.remembered_until(timestamps, np.array(known_at, dtype=np.int64))
+        corrects = np.array([each.corrects for each in outcomes])
+        until = self.remembered_until(timestamps + self.window, np.array(known_at, dtype=np.int64), corrects)
         ids = Texts.of_id_rows([(each.event_id, *each.ids) for each in outcomes])
         digests = self.digests_of(ids)
         last = self._forget_former(digests)

@@ -141,7 +141,10 @@ class TaskRestorer:
                 remembered = {*join.answered.sequences(records[0].sequence).tolist()}
                 self._texts.restore_answered([each for each in records if each.sequence in remembered])
             return
-        until = join.remembered_until(outcomes.timestamps, outcomes.label_timestamps)
+        corrects = np.zeros(len(outcomes), dtype=np.bool_)  # they were corrected before, under other settings
+        corrects[[row for row, record in outcomes.records.items() if record.corrects]] = True
+        due = outcomes.timestamps + join.window
+        until = join.remembered_until(due, outcomes.label_timestamps, corrects)
         rows = np.flatnonzero(until >= self.state.stream_time)
         events = outcomes.events.select(rows)
         join.remember(

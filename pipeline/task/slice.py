@@ -107,7 +107,7 @@ class Slice:
         entries, pending_of = self._pending(latest, max_steps)
         early_rows, early, early_of = self._early(latest)
         self.closed_rows = join.closed.find(self.symbols.digests)
-        closed, closed_until, closed_at = self._closed(latest, len(entries.rows))
+        closed, closed_until, closed_at, closed_due = self._closed(latest, len(entries.rows))
         self.entries, self.early_rows = entries, early_rows
         self.early_labels = [join.early_labels.at(row) for row in early_rows.tolist()]
         self.spilled = dict[int, Pending]()
@@ -117,6 +117,7 @@ class Slice:
             early_of,
             closed_until,
             closed_at,
+            closed_due,
             closed_values,
             same_closed,
             self._same_pending(pending_of),
@@ -216,22 +217,27 @@ class Slice:
         symbols = np.append(of_symbols, np.full(len(others), NONE))
         return rows, Waiting(table.rows.deadlines[rows], symbols, places, True, table.bytes), early_of
 
-    def _closed(self, latest: int, entries: int) -> tuple[Waiting, Integers, Integers]:
+    def _closed(self, latest: int, entries: int) -> tuple[Waiting, Integers, Integers, Integers]:
         """Return the closed events that may be forgotten for want of room.
 
-        For each symbol, until when the event is remembered, and when its label was known.
+        For each symbol, until when the event is remembered, the time of its label, and, where labels are
+        corrected, when its prediction was due.
         """
         join, found = self.join, self.closed_rows
         table = join.closed
         here = flagged(found != NO_ROW)
-        until, closed_at = np.full((2, len(found)), NONE)
+        until, closed_at, due = np.full((3, len(found)), NONE)
         if len(here):
             until[here] = table.deadlines[found[here]]
+        if join.answered is not None:
+            closed_at[here] = join.answered.integers("label_times")[found[here]]
+            due[here] = join.answered.integers("timestamps")[found[here]] + join.window
+        else:
             closed_at[here] = np.where(table.numbers[found[here]] % 2, NONE, until[here] - join.window)
         self.listed_closed = _NO_INTEGERS
         excess = len(table) + self.n + entries - join.max_closed
         if excess <= 0:
-            return _NOTHING._replace(size=len(table)), until, closed_at
+            return _NOTHING._replace(size=len(table)), until, closed_at, due
         if join.answered is not None:
             excess += self.m  # those that are corrected are due later
         self.listed_closed = rows = table.first_rows(latest, excess)
@@ -241,6 +247,7 @@ class Slice:
             Waiting(table.deadlines[rows], symbols, np.arange(len(rows)), True, len(table)),
             until,
             closed_at,
+            due,
         )
 
     def _answers(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

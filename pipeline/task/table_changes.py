@@ -57,7 +57,11 @@ class TableChanges:
     def apply(self, opened: Integers) -> None:
         """Change the tables, given the rows that were predicted."""
         join, targets = self._join, self._targets
-        digests, until = self._closed_events()
+        digests, closed_at = self._closed_events()
+        if corrections := [*self._plan.corrections]:
+            due, _ = self._times_and_versions(targets[corrections])
+            closed_at[corrections] = np.maximum(closed_at[corrections], due + join.window)
+        until = closed_at + join.window
         kept = flagged(self._remembered(until))
         numbers = 2 * np.arange(self._plan.folded, self._plan.folded + len(targets)) + (self._sources == NONE)
         answers = None if join.answered is None else self._answers(kept)
@@ -126,11 +130,11 @@ class TableChanges:
         return rows
 
     def _closed_events(self) -> tuple[Digests, Integers]:
-        """Return of each outcome the digest of its event, and until when it is remembered."""
-        join, sources = self._join, self._sources
+        """Return of each outcome the digest of its event, and when it was known."""
+        sources = self._sources
         by_label = (sources != NONE) & (sources < self._slice.m)  # the label of an event has its digest
         if by_label.all():
-            return self._slice.digests[1][sources], self._slice.label_times[sources] + join.window
+            return self._slice.digests[1][sources], self._slice.label_times[sources]
         digests, closed_at = np.empty((len(sources), 2), np.uint64), np.empty(len(sources), np.int64)
         labels, others = sources[by_label], flagged(~by_label)
         digests[by_label], closed_at[by_label] = (
@@ -138,7 +142,7 @@ class TableChanges:
             self._slice.label_times[labels],
         )
         digests[others], closed_at[others] = self._closed_otherwise(others)
-        return digests, closed_at + join.window
+        return digests, closed_at
 
     def _closed_otherwise(self, outcomes: Integers) -> tuple[Digests, Integers]:
         """Return digest and moment of events that are closed as they expire, or by a label that waited."""
@@ -160,7 +164,22 @@ class TableChanges:
 
     def _answers(self, outcomes: Integers) -> dict[str, NDArray[np.generic]]:
         """Return columns of `AnsweredEvents` for some outcomes."""
-        join, sources, targets = self._join, self._sources[outcomes], self._targets[outcomes]
+        sources, targets = self._sources[outcomes], self._targets[outcomes]
+        timestamps, versions = self._times_and_versions(targets)
+        weights = self._outcomes.weights
+        return {
+            "versions": versions,
+            "timestamps": timestamps,
+            "label_times": self._outcomes.label_timestamps[outcomes],
+            "predictions": self._outcomes.numbers[outcomes],
+            "id_digests": self._id_digests(sources, targets),
+            "values": self._outcomes.values[outcomes],
+            "weights": np.ones(len(targets)) if weights is None else weights[outcomes],
+            "learned": np.full(len(targets), np.nan),
+        }
+
+    def _times_and_versions(self, targets: Integers) -> tuple[Integers, Integers]:
+        """Return when predictions were made, and how many outcomes there were before them."""
         n, closed = self._slice.n, self._slice.of_closed(targets)
         own, waiting = targets < n, (targets >= n) & ~closed
         timestamps, versions = np.empty((2, len(targets)), dtype=np.int64)
@@ -168,23 +187,14 @@ class TableChanges:
         made[flagged(self._own != NONE)] = self._versions
         timestamps[own], versions[own] = self._slice.interaction_times[targets[own]], made[targets[own]]
         entries = targets[waiting] - n
-        timestamps[waiting] = self._slice.entries.waiting.deadlines[entries] - join.window
+        timestamps[waiting] = self._slice.entries.waiting.deadlines[entries] - self._join.window
         versions[waiting] = self._slice.versions_of(entries)
         if closed.any():
-            assert join.answered is not None
+            assert self._join.answered is not None
             rows = self._slice.closed_rows_of(targets[closed])
-            timestamps[closed] = join.answered.integers("timestamps")[rows]
-            versions[closed] = join.answered.integers("versions")[rows]
-        weights = self._outcomes.weights
-        return {
-            "versions": versions,
-            "timestamps": timestamps,
-            "predictions": self._outcomes.numbers[outcomes],
-            "id_digests": self._id_digests(sources, targets),
-            "values": self._outcomes.values[outcomes],
-            "weights": np.ones(len(targets)) if weights is None else weights[outcomes],
-            "learned": np.full(len(targets), np.nan),
-        }
+            timestamps[closed] = self._join.answered.integers("timestamps")[rows]
+            versions[closed] = self._join.answered.integers("versions")[rows]
+        return timestamps, versions
 
     def _id_digests(self, sources: Integers, targets: Integers) -> Digests:
         """Return digests of all ids of events, given their outcomes' labels and predictions."""

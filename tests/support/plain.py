@@ -275,7 +275,8 @@ class Plain:
         model, record = self.model, prediction.record
         known_at = self._deadline(prediction) if label is None else label.timestamp
         corrects, former, before = status in {"corrected", "replaced"}, prediction.learned, prediction.weight
-        prediction.until, prediction.outcome = known_at + self.join.window, model.folded
+        closed_at = max(known_at, self._deadline(prediction)) if corrects else known_at
+        prediction.until, prediction.outcome = closed_at + self.join.window, model.folded
         prediction.label = label
         learned: Any = model.target.missing_label(self.join.on_missing)
         if label is not None:

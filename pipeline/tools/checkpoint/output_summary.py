@@ -148,7 +148,8 @@ class OutputSummary:
         self.pending.pop(outcome.prediction_number, None)  # that of a correction has its outcome already
         self.join.remember_outcomes([outcome], stream_time=NO_TIMESTAMP)
         label_timestamp = NO_TIMESTAMP if outcome.label_timestamp is None else outcome.label_timestamp
-        until = self.join.remembered_until(np.array([outcome.timestamp]), np.array([label_timestamp]))
+        due = np.array([outcome.timestamp + self.join.window])
+        until = self.join.remembered_until(due, np.array([label_timestamp]), np.array([outcome.corrects]))
         self.remembered_until[self.join.identify(outcome)] = int(until[0])
         self.latest = max(self.latest, outcome.label_timestamp or -1)
         self.counters[CORRECTED if outcome.corrects else outcome.status] += 1

@@ -26,7 +26,7 @@ def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Pendin
 def remember(join: Join, event_id: Id, sequence: int, at: int, label_at: int | None) -> None:
     """Remember an event as closed."""
     known_at = np.array([-1 if label_at is None else label_at])
-    until = join.remembered_until(np.array([at]), known_at)
+    until = join.remembered_until(np.array([at + WINDOW]), known_at, np.zeros(1, dtype=np.bool_))
     join.remember(join.digester.digests([event_id]), until, [sequence], known_at < 0)
 
 
@@ -118,3 +118,10 @@ def test_what_is_needed_starts_at_the_oldest_pending_prediction_and_what_is_reme
     join.forget(150)
     assert join.lowest_needed(9, 8) == (9, 7)
     assert join.pending.find(join.digester.digests([1, 2])).tolist() == [NO_ROW, NO_ROW]
+
+
+def test_a_correction_does_not_shorten_how_long_its_event_is_remembered() -> None:
+    join, due_at = new_join(), np.array([10 + WINDOW] * 4)
+    labels = np.array([-1, 20, 20, 15 + WINDOW])
+    until = join.remembered_until(due_at, labels, np.array([False, False, True, True]))
+    assert (until - WINDOW).tolist() == [10 + WINDOW, 20, 10 + WINDOW, 15 + WINDOW]

@@ -175,19 +175,12 @@ def without_offsets(state: State) -> bytes:
 @given(
     given_inputs=slates(),
     drawn=st.lists(worker_steps, max_size=12),
-    # A known fault is left out: with corrections and a full table of closed events, a restart may remember
-    # another event than the run before it.
     join=st.builds(
         join_settings,
         max_pending=st.sampled_from([3, 7, 500_000]),
         max_in_memory=st.sampled_from([1, 3, 200_000]),
         max_closed=st.sampled_from([1, 3, 1_000_000]),
-    )
-    | st.builds(
-        join_settings,
-        max_pending=st.sampled_from([3, 7, 500_000]),
-        max_in_memory=st.sampled_from([1, 3, 200_000]),
-        corrections=st.sampled_from(["add", "replace"]),
+        corrections=st.sampled_from(["off", "add", "replace"]),
     ),
     challengers=st.booleans(),
     policy=policies,
