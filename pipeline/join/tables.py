@@ -199,8 +199,8 @@ class Join:
         label_timestamps
             The times of their labels, `NO_TIMESTAMP` where none came, shape (n,).
         corrects
-            Which are corrections, shape (n,). These do not shorten how long their events are remembered. Else a
-            restart would remember others where the table is full.
+            Which are corrections, shape (n,). These do not shorten how long their events are remembered. Else
+            a restart would remember others where the table is full.
         """
         closed_at = np.where(label_timestamps == NO_TIMESTAMP, due, label_timestamps)
         return np.where(corrects, np.maximum(closed_at, due), closed_at) + self.window
