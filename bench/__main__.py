@@ -21,7 +21,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "decode": "microseconds to decode a message, and to write and read an output, by format",
         "deliveries": "errors where minutes are predicted, on invented deliveries",
         "drift": "mistakes on invented streams that drift, with each kind of running features",
-        "expiries": "messages a second of a worker where labels never come, beside one where all come",
+        "expiries": "what an event costs where labels never come, are corrected or asked for, and of slates",
         "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
         "features": "which running statistics earn their place",
         "follower": "answers of a follower derived again, their age, and what following costs the worker",

@@ -15,7 +15,7 @@ from bench.recovery_worker import worker
 from pipeline.broker.launch import MAIN_CLASS
 from pipeline.config.loader import load
 from pipeline.config.settings import Config
-from pipeline.config.topics import Topics
+from pipeline.config.topics import Topics, topics_of
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
@@ -99,7 +99,7 @@ class Deployment:
     @property
     def topics(self) -> Topics:
         """What the topics are called."""
-        return Topics(self.config.kafka.prefix)
+        return topics_of(self.config)
 
     @property
     def log(self) -> Path:
