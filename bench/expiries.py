@@ -34,6 +34,8 @@ FULL: Final = "max_pending = 100\nmax_closed = 1000\n"
 """Less than what waits at any time, and what is remembered."""
 CORRECTED: Final = 5
 """One label in so many comes twice, where labels are corrected."""
+LABEL_DELAY: Final = 60_000
+"""Milliseconds that labels take longer which somebody is asked for."""
 SLATE: Final = 4
 """Videos that are shown together."""
 SLATES: Final = """
@@ -137,8 +139,18 @@ def _corrected(records: Iterable[LogRecord]) -> Iterator[LogRecord]:
         yield topic, key, value, timestamp
         if number % CORRECTED == 0 and topic.endswith(Topics().labels):
             label = orjson.loads(value)
-            later = {"timestamp": timestamp + 1, "watch_ratio": label["watch_ratio"] + 0.5}
-            yield topic, key, orjson.dumps(label | later), timestamp + 1
+            other = {"timestamp": timestamp + 1, "watch_ratio": label["watch_ratio"] + 0.5}
+            yield topic, key, orjson.dumps(label | other), timestamp + 1
+
+
+def _later(records: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    """Let labels come later, as those do which somebody is asked for."""
+    for topic, key, value, timestamp in records:
+        if topic.endswith(Topics().labels):
+            label, time = orjson.loads(value), timestamp + LABEL_DELAY
+            yield topic, key, orjson.dumps(label | {"timestamp": time}), time
+        else:
+            yield topic, key, value, timestamp
 
 
 def _slates(records: Iterable[LogRecord]) -> Iterator[LogRecord]:
@@ -169,8 +181,9 @@ VARIANTS: Final = {
     "full": Variant(iter, WINDOW + FULL, UNLABELLED),
     "corrections": Variant(_corrected, WINDOW + 'corrections = "replace"\n'),
     "random": Variant(iter, POLICY.format("random")),
-    "margin": Variant(iter, POLICY.format("margin")),
-    "adaptive": Variant(iter, POLICY.format("adaptive")),
+    "margin": Variant(_later, POLICY.format("margin")),
+    "margin_quick_labels": Variant(iter, POLICY.format("margin")),
+    "adaptive": Variant(_later, POLICY.format("adaptive")),
     "slates": Variant(_slates, WINDOW + SLATES),
 }
 """The streams by their names."""

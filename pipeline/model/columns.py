@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ class InteractionLike(Protocol):
     def timestamp(self) -> int: ...
 
 
+NO_ROWS: Final = np.empty(0, dtype=np.int64)
+
+
 class InteractionColumns(NamedTuple):
     """Several interactions, column by column."""
 
@@ -38,6 +41,11 @@ class InteractionColumns(NamedTuple):
             columns_of([each.ids for each in interactions], entities),
             np.array([each.timestamp for each in interactions], dtype=np.int64),
         )
+
+    def append(self, rows: NDArray[np.int64]) -> InteractionColumns:
+        """Return these, and behind them some once more."""
+        ids = tuple([[*column, *map(column.__getitem__, rows.tolist())] for column in self.ids])
+        return InteractionColumns(ids, np.append(self.timestamps, self.timestamps[rows]))
 
 
 class ModelOutput(NamedTuple):

@@ -20,6 +20,7 @@ from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.target import Target
 from pipeline.model.columns import (
+    NO_ROWS,
     FormerLabels,
     InteractionColumns,
     InteractionLike,
@@ -191,6 +192,7 @@ class Model:
         *,
         weights: NDArray[np.float64] | None = None,
         former: FormerLabels | None = None,
+        again: NDArray[np.int64] = NO_ROWS,
     ) -> ModelOutputs:
         """Predict and learn in a given order, with the same bits as one by one.
 
@@ -199,7 +201,8 @@ class Model:
         order
             Steps, shape (steps,): i predicts interaction i, n + i learns its label, 2 n + i replaces it.
         interactions
-            The n interactions. Those predicted before are the first of them.
+            The n interactions. Those predicted before are the first of them, and those that are there once
+            more, for another label, the last.
         known_features
             The features of those predicted before, shape (known, features).
         labels
@@ -211,17 +214,20 @@ class Model:
             Weights of the labels, shape (n,), which only learners look at; None where all are 1.
         former
             The labels that are replaced; None where none is.
+        again
+            The rows that are there once more, in the order of these.
 
         Returns
         -------
         ModelOutputs
-            One row for each of the n - known interactions that were not predicted before.
+            One row for each of the n - known - len(again) interactions that were not predicted before.
         """
-        new, begin = slice(len(known_features), None), self.features.running
+        new, begin = slice(len(known_features), len(labels) - len(again)), self.features.running
         features = np.empty((len(labels), len(self.features)))
         features[: len(known_features)] = known_features
         if values is not None:
             features[new, begin:] = values
+        features[new.stop :, begin:] = features[again, begin:]
         features[new, :begin] = self.statistics.run(
             order,
             interactions.ids,
@@ -231,6 +237,7 @@ class Model:
             features[:, begin:],
             None if former is None else former.values,
         )[new]
+        features[new.stop :] = features[again]
         scores, others = self._run_learners(order, interactions, features, labels, weights, former)
         scores = scores[new]
         logistic = self.learner.settings.loss == "logistic"

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.join.prediction_columns import PredictionColumns, no_predictions
 from pipeline.join.records import ChallengerScores
-from pipeline.model.columns import FormerLabels, InteractionColumns
+from pipeline.model.columns import NO_ROWS, FormerLabels, InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
@@ -23,8 +23,8 @@ from pipeline.task.state import ITEMS
 class PlanRun:
     """What the model predicts of a plan.
 
-    A segment begins before an outcome if shares of other partitions are learned right before it, or if
-    something has to be known of its prediction that is made in the segment before.
+    A segment begins before an outcome if shares of other partitions are learned right before it, or if a
+    policy looks at the score of its prediction, which is made in the segment before.
 
     Parameters
     ----------
@@ -134,12 +134,11 @@ class PlanRun:
         plan = self.plan
         forced = {*plan.received}
         after = self._policy is not None and self._policy.needs_scores
-        if not after and not plan.corrections:
+        if not after:
             return forced
         own = self.rows - self.known
-        dependent = flagged(own >= 0).tolist() if after else sorted(plan.corrections)
         begins, predicted = set[int](), 0
-        places = sorted({*dependent, *forced})
+        places = sorted({*flagged(own >= 0).tolist(), *forced})
         for place, made in zip(places, self._predictions_before(places), strict=True):
             if place in forced or own[place] >= predicted:
                 begins.add(place)
@@ -172,6 +171,12 @@ class PlanRun:
             ids = tuple([*map(column.__getitem__, picked.tolist())] for column in interactions.ids)
             interactions = InteractionColumns(ids, every.timestamps[picked])
         n = known + end - begin
+        if len(places := self._corrected_in(outcomes, rows, known)):
+            again, rows = rows[places], rows.copy()
+            rows[places] = np.arange(n, n + len(places))
+            n, interactions = n + len(places), interactions.append(again)
+        else:
+            again = NO_ROWS
         labels, weights = np.zeros(n), None
         labels[rows] = self.taught[outcomes]
         if self.outcomes.weights is not None:
@@ -179,7 +184,7 @@ class PlanRun:
             weights[rows] = self.outcomes.weights[outcomes]
         mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
         order, included = np.empty(len(mask), dtype=np.int64), np.ones(len(mask), dtype=np.bool_)
-        order[~mask], order[mask] = np.arange(known, n), n + rows
+        order[~mask], order[mask] = np.arange(known, known + end - begin), n + rows
         included[mask] = self.learned[outcomes]
         former = None
         if self.plan.corrections:
@@ -190,12 +195,37 @@ class PlanRun:
             return
         values = every.values[predictions] if every.values.size else None
         outputs = self._model.run(
-            order[included], interactions, features, labels, values, weights=weights, former=former
+            order[included],
+            interactions,
+            features,
+            labels,
+            values,
+            weights=weights,
+            former=former,
+            again=again,
         )
         every.features[begin:end], every.scores[begin:end] = outputs.features, outputs.scores
         self.probabilities += outputs.probabilities
         if names := tuple(self._model.challengers):
             self._challengers += [ChallengerScores.of(each or {}, names) for each in outputs.challengers]
+
+    def _corrected_in(self, outcomes: slice, rows: Integers, known: int) -> Integers:
+        """Return the outcomes of a segment that correct the label of a prediction which is made in it.
+
+        Parameters
+        ----------
+        outcomes
+            Those of the segment.
+        rows
+            The rows of their predictions.
+        known
+            How many of these were made before.
+        """
+        if not self.plan.corrections:
+            return NO_ROWS
+        every = np.array([*self.plan.corrections], dtype=np.int64) - outcomes.start
+        here: Integers = every[(every >= 0) & (every < len(rows))]
+        return here[rows[here] >= known]
 
     def _former_labels(
         self, outcomes: slice, rows: Integers, n: int
