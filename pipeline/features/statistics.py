@@ -20,6 +20,7 @@ from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.binary import TARGET
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet, columns_of
+from pipeline.features.statistics_run import StatisticsRun
 from pipeline.features.tags import TagLists
 from pipeline.features.target import Target
 from pipeline.records.fields import Id
@@ -30,8 +31,6 @@ Integers: TypeAlias = NDArray[np.int64]
 
 NO_EFFECTS: Final = EffectSums(0.0, 0.0, 0.0, 0.0)
 """What is shared of an entity if nothing is said of its effect."""
-NO_CHANGES: Final = np.empty((0, 2))
-"""No label is replaced."""
 TAGGED: Final = (Part(entity=True, place=1),)
 """The key of the table whose entities may have tags: the second entity."""
 
@@ -68,6 +67,14 @@ class RunningStatistics:
         Events, labels and values of all labels, shape (1, 3).
     effects
         The adjusted effects; None without.
+    target
+        The rules that make labels and signals of the labels' values.
+    tag_lists
+        The tags of the second entity.
+    tagged
+        The number of the table whose entities may have tags; None without.
+    columns
+        Columns of the widest table.
 
     Examples
     --------
@@ -89,23 +96,23 @@ class RunningStatistics:
     ) -> None:
         self.feature_set = features
         self.names = features.layout.running_names
-        self._target = target
-        self._lists = TagLists({}) if tags is None else tags
+        self.target = target
+        self.tag_lists = TagLists({}) if tags is None else tags
         self.tables = [
             EntityTotals(
                 max_entities,
                 columns_of(table),
-                self._lists.find if table.parts == TAGGED else lambda _: 0,
+                self.tag_lists.find if table.parts == TAGGED else lambda _: 0,
             )
             for table in features.layout.tables
         ]
-        self._tagged = next(
+        self.tagged = next(
             (number for number, table in enumerate(features.layout.tables) if table.parts == TAGGED), None
         )
-        self._columns = max((table.columns for table in self.tables), default=totals.BASE_COLUMNS)
-        self.tags: Floats = np.zeros((self._lists.count, totals.BASE_COLUMNS))
+        self.columns = max((table.columns for table in self.tables), default=totals.BASE_COLUMNS)
+        self.tags: Floats = np.zeros((self.tag_lists.count, totals.BASE_COLUMNS))
         self.everything: Floats = np.zeros((1, totals.BASE_COLUMNS))
-        self.effects = AdjustedEffects(self._lists.count) if features.layout.effects else None
+        self.effects = AdjustedEffects(self.tag_lists.count) if features.layout.effects else None
 
     def features(self, ids: Sequence[Id], timestamp: int = 0, values: Sequence[float] = ()) -> list[float]:
         """Return the running block of an event, in the order of `names`.
@@ -193,54 +200,39 @@ class RunningStatistics:
             The columns differ in length, or a step is out of range. Nothing has changed.
         """
         n = len(labels)
+        run = self.begin(ids, labels, label_values, timestamps, values, formers)
+        kinds = 2 if formers is None else 3
+        if order.size and not 0 <= order.min() <= order.max() < kinds * n:
+            run.finish()
+            raise ValueError(f"steps in order must be from 0 to {kinds * n - 1}, for {n} events")
+        run.run(order)
+        found = run.features(0, n) if (order < n).any() else run.out  # a restore counts, and looks nothing up
+        run.finish()
+        return found
+
+    def begin(  # noqa: PLR0917 - columns
+        self,
+        ids: Sequence[Sequence[Id]],
+        labels: NDArray[np.bool_],
+        label_values: Floats,
+        timestamps: Integers | None = None,
+        values: Floats | None = None,
+        formers: Floats | None = None,
+    ) -> StatisticsRun:
+        """Begin what `run` does, for a caller that gives its steps one part after the other.
+
+        The parameters, and what is raised, are those of `run`. Nothing else may change the statistics before
+        it is finished.
+        """
+        n = len(labels)
         timestamps = np.zeros(n, dtype=np.int64) if timestamps is None else timestamps
         values = np.empty((n, 0)) if values is None else values
         lengths = [*map(len, ids), n, len(label_values), len(timestamps), len(values)]
-        kinds = 2 if formers is None else 3
         if len(set(lengths)) > 1:
             raise ValueError(f"ids, labels, values and timestamps must have one length, not {lengths}")
-        if order.size and not 0 <= order.min() <= order.max() < kinds * n:
-            raise ValueError(f"steps in order must be from 0 to {kinds * n - 1}, for {n} events")
-        summands, changes = self._target.summands(label_values), NO_CHANGES
-        if formers is not None:
-            positive, former = labels.astype(np.float64), self._target.are_positive(formers)
-            changes = np.column_stack([positive - former, summands - self._target.summands(formers)])
-        found = np.full((totals.FIRST_TABLE + len(self.tables), n, self._columns), np.nan)
-        everything = found[totals.EVERYTHING]
-        totals.run_everything(order, labels, summands, changes, self.everything, everything)
-        evicted = np.zeros((len(self.tables), len(order)), dtype=np.int64)
-        rows = [table.rows_for(self._keys(number, ids, values)) for number, table in enumerate(self.tables)]
-        tag_lists = np.zeros(n, dtype=np.int64)
-        if self._tagged is not None:
-            tag_lists = self.tables[self._tagged].annotations[rows[self._tagged]]
-        packed, of_tags = self._lists.packed, found[totals.TAGS]
-        totals.run_tags(order, tag_lists, labels, summands, changes, self.tags, packed, of_tags)
-        for number, (table, spec) in enumerate(zip(self.tables, self.feature_set.layout.tables, strict=True)):
-            totals.run_table(
-                order,
-                rows[number],
-                timestamps,
-                labels,
-                summands,
-                changes,
-                float(spec.half_life or 0),
-                table.totals,
-                table.ring,
-                table.capacity,
-                found[totals.FIRST_TABLE + number],
-                evicted[number],
-            )
-        out = np.full((n, len(self.names)), np.nan)
-        effects_found = self._run_effects(order, rows, label_values, formers, evicted)
-        if (order < n).any():  # a restore counts labels and looks nothing up
-            totals.make_features(self.feature_set.codes, timestamps, found, out)
-            if effects_found is not None:
-                out[:, self.feature_set.effect_columns] = effects_found
-        for table, gone in zip(self.tables, evicted, strict=True):
-            table.release_evicted(gone[gone != totals.NO_ROW].tolist())
-        return out
+        return StatisticsRun(self, ids, labels, label_values, timestamps, values, formers)
 
-    def _keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]:
+    def keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]:
         """Return the keys of events in a table."""
         columns = [
             ids[part.place]
@@ -259,48 +251,12 @@ class RunningStatistics:
         """Return the two tables whose effects are adjusted for one another; none without effects."""
         return tuple(self.tables[number] for number in self.feature_set.layout.effects or ())
 
-    def _effect_arrays(self) -> effects.EffectArrays | None:
+    def effect_arrays(self) -> effects.EffectArrays | None:
         """Return the arrays of the effects, with a row for each of the two tables'; None without effects."""
         if self.effects is None:
             return None
         user, item = self.adjusted_tables()
         return self.effects.reserve(len(user.totals), len(item.totals)).arrays
-
-    def _run_effects(
-        self,
-        order: Integers,
-        rows: Sequence[Integers],
-        label_values: Floats,
-        formers: Floats | None,
-        evicted: Integers,
-    ) -> Floats | None:
-        """Run the effects as the tables have been run, and return those looked up, (n, 5); None without."""
-        own = self._effect_arrays()
-        if own is None:
-            return None
-        user, item = self.feature_set.layout.effects or (0, 0)
-        item_lists = self.tables[item].annotations
-        found = np.full((len(label_values), effects.FEATURES), np.nan)
-        effects.run(
-            order,
-            rows[user],
-            rows[item],
-            item_lists[rows[item]],
-            self._target.signals(label_values),
-            np.empty(0) if formers is None else self._target.signals(formers),
-            np.stack([evicted[user], evicted[item]]),
-            own.users,
-            own.ring,
-            own.ring_signals,
-            own.items,
-            item_lists,
-            own.generations,
-            own.groups,
-            own.everything,
-            self._lists.packed,
-            found,
-        )
-        return found
 
     def replace(
         self,
@@ -326,7 +282,7 @@ class RunningStatistics:
         values
             The features that the message has by itself.
         """
-        self._run_one(2, ids, timestamp, values, value, former, self._target.is_positive(value))
+        self._run_one(2, ids, timestamp, values, value, former, self.target.is_positive(value))
 
     def merge_shared(self, shares: Sequence[Share]) -> None:
         """Add counts of labels that other partitions share, and what they say of effects.
@@ -353,10 +309,10 @@ class RunningStatistics:
         totals.merge_shared(rows, added, table.totals, table.ring, table.capacity, evicted)
         if number == self.feature_set.layout.shared[0]:
             totals.merge_everything(added, self.everything)
-        if number == self._tagged:
-            totals.merge_tags(table.annotations[rows], added, self.tags, self._lists.packed)
+        if number == self.tagged:
+            totals.merge_tags(table.annotations[rows], added, self.tags, self.tag_lists.packed)
         gone = evicted[evicted != totals.NO_ROW]
-        own = self._effect_arrays()
+        own = self.effect_arrays()
         user, item = self.feature_set.layout.effects or (None, None)
         if own is not None and number == user:
             own.users[gone] = 0.0
@@ -372,6 +328,6 @@ class RunningStatistics:
                 own.generations,
                 own.groups,
                 own.everything,
-                self._lists.packed,
+                self.tag_lists.packed,
             )
         table.release_evicted(gone.tolist())

@@ -156,7 +156,7 @@ def run_table(
     capacity: int,
     found: Floats,
     evicted: Integers,
-) -> None:
+) -> int:
     """Run the steps of `order` over the totals of a table, shape (rows, columns), as `run_everything`.
 
     Recent totals are looked up as of the event's time.
@@ -181,6 +181,11 @@ def run_table(
         As for `run_everything`.
     evicted : ndarray, shape (steps,), int64
         The row that each step evicts, or `NO_ROW`. A later step may use such a row again.
+
+    Returns
+    -------
+    int
+        What is left of the capacity.
     """
     n = found.shape[0]
     columns = totals.shape[1]
@@ -209,6 +214,7 @@ def run_table(
         _add(totals, row, labels[event], values[event])
         if columns > BASE_COLUMNS:
             _add_timed(totals, row, float(times[event]), labels[event], values[event], half_life)
+    return capacity
 
 
 @njit(cache=True, nogil=True)
@@ -248,7 +254,7 @@ def merge_tags(tag_lists: Integers, sums: Floats, tags: Floats, packed: Integers
 
 
 @njit(cache=True, nogil=True)
-def make_features(codes: Integers, times: Integers, found: Floats, out: Floats) -> None:
+def make_features(codes: Integers, times: Integers, found: Floats, begin: int, out: Floats) -> None:
     """Make features of totals that were looked up.
 
     Parameters
@@ -260,10 +266,13 @@ def make_features(codes: Integers, times: Integers, found: Floats, out: Floats) 
         Times of the events, in milliseconds.
     found : ndarray, shape (tables, n, columns), float64
         Totals from `EVERYTHING` on.
-    out : ndarray, shape (n, features), float64
+    begin : int
+        The first event whose features are made.
+    out : ndarray, shape (events, features), float64
         The features, with `DECIMALS`.
     """
-    for event in range(out.shape[0]):
+    for row in range(out.shape[0]):
+        event = begin + row
         events = found[EVERYTHING, event, EVENTS]
         label_prior = (found[EVERYTHING, event, LABELS] + 0.5) / (events + 1.0)
         value_prior = (found[EVERYTHING, event, VALUES] + 0.5) / (events + 1.0)
@@ -300,7 +309,7 @@ def make_features(codes: Integers, times: Integers, found: Floats, out: Floats) 
                 if found[own, event, EVENTS] > 0.0:
                     since = max(0.0, float(times[event]) - found[own, event, NEWEST]) / 1000.0
                 value = log1p(since)
-            out[event, feature] = float(np.rint(value * _UNIT) / _UNIT)
+            out[row, feature] = float(np.rint(value * _UNIT) / _UNIT)
 
 
 @njit(cache=True)

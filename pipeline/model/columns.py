@@ -42,6 +42,12 @@ class InteractionColumns(NamedTuple):
             np.array([each.timestamp for each in interactions], dtype=np.int64),
         )
 
+    def select(self, rows: NDArray[np.int64]) -> InteractionColumns:
+        """Return some rows."""
+        places = rows.tolist()
+        ids = tuple([[*map(column.__getitem__, places)] for column in self.ids])
+        return InteractionColumns(ids, self.timestamps[rows])
+
     def append(self, rows: NDArray[np.int64]) -> InteractionColumns:
         """Return these, and behind them some once more."""
         ids = tuple([[*column, *map(column.__getitem__, rows.tolist())] for column in self.ids])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forks import LOSSES, Explanation, Forks, ForksSettings, LastColumns, probability
 from forks.learning.event_loop import loss_values
-from forks.losses import loss_value, probabilities
+from forks.losses import loss_value
 from pipeline.config.stream_features import RunningFeature
 from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
@@ -30,6 +30,7 @@ from pipeline.model.columns import (
     label_weights,
 )
 from pipeline.model.contexts import ContextLayout
+from pipeline.model.model_run import ModelRun
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
 from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Outcome, Share
@@ -222,33 +223,29 @@ class Model:
         ModelOutputs
             One row for each of the n - known - len(again) interactions that were not predicted before.
         """
-        new, begin = slice(len(known_features), len(labels) - len(again)), self.features.running
-        features = np.empty((len(labels), len(self.features)))
-        features[: len(known_features)] = known_features
-        if values is not None:
-            features[new, begin:] = values
-        features[new.stop :, begin:] = features[again, begin:]
-        features[new, :begin] = self.statistics.run(
-            order,
-            interactions.ids,
-            self.target.are_positive(labels),
-            labels,
-            interactions.timestamps,
-            features[:, begin:],
-            None if former is None else former.values,
-        )[new]
-        features[new.stop :] = features[again]
-        scores, others = self._run_learners(order, interactions, features, labels, weights, former)
-        scores = scores[new]
-        logistic = self.learner.settings.loss == "logistic"
-        p = probabilities(scores).tolist() if logistic else [None] * len(scores)
-        challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
-        if self.challengers:
-            columns = [each[new].tolist() for each in others]
-            challenger_scores = [
-                dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)
-            ]
-        return ModelOutputs(features[new], scores.tolist(), p, challenger_scores)
+        run = self.begin(
+            interactions, known_features, labels, values, weights=weights, former=former, again=again
+        )
+        outputs = run.advance(order, len(known_features), len(labels) - len(again))
+        run.finish()
+        return outputs
+
+    def begin(
+        self,
+        interactions: InteractionColumns,
+        known_features: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        values: NDArray[np.float64] | None = None,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        former: FormerLabels | None = None,
+        again: NDArray[np.int64] = NO_ROWS,
+    ) -> ModelRun:
+        """Begin what `run` does, for a caller that gives its steps one part after the other.
+
+        The parameters are those of `run`. Nothing else may change the model before it is finished.
+        """
+        return ModelRun(self, interactions, known_features, labels, values, weights, former, again)
 
     def losses(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> list[float]:
         """Return `loss` of each score and label, shapes (n,)."""
@@ -312,7 +309,7 @@ class Model:
         columns = InteractionColumns.of(examples, self.features.entities)
         features = feature_rows(examples, len(self.features))
         n = len(labels)
-        self._run_learners(np.arange(n, 2 * n), columns, features, labels, label_weights(examples), None)
+        self.run_learners(np.arange(n, 2 * n), columns, features, labels, label_weights(examples), None)
 
     def _learn_chunk(self, outcomes: DecodedOutcomes) -> None:
         """Learn from outcomes of which only the first may hold shares of other partitions."""
@@ -328,7 +325,7 @@ class Model:
             weights = None if weights is None else weights[kept]
         order, former = _learning_steps(outcomes)
         interactions = InteractionColumns(ids, timestamps)
-        self._run_learners(order, interactions, features, labels, weights, former)
+        self.run_learners(order, interactions, features, labels, weights, former)
         self.statistics.run(
             order,
             ids,
@@ -387,7 +384,7 @@ class Model:
         values, positive = features[self.features.running :], self.target.is_positive(label)
         self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values)
 
-    def _run_learners(  # noqa: PLR0917 - those of `run`
+    def run_learners(  # noqa: PLR0917 - those of `run`
         self,
         order: NDArray[np.int64],
         interactions: InteractionColumns,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.join.prediction_columns import PredictionColumns, no_predictions
 from pipeline.join.records import ChallengerScores
-from pipeline.model.columns import NO_ROWS, FormerLabels, InteractionColumns
+from pipeline.model.columns import NO_ROWS, FormerLabels, InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
@@ -23,8 +23,9 @@ from pipeline.task.state import ITEMS
 class PlanRun:
     """What the model predicts of a plan.
 
-    A segment begins before an outcome if shares of other partitions are learned right before it, or if a
-    policy looks at the score of its prediction, which is made in the segment before.
+    It is run in parts: one begins before an outcome if shares of other partitions are learned right before
+    it. The segments of a part begin before an outcome if a policy looks at the score of its prediction, which
+    is made in the segment before.
 
     Parameters
     ----------
@@ -101,26 +102,19 @@ class PlanRun:
 
     def finish(self) -> None:
         """Run all of it."""
-        policy, everything = self._policy, slice(0, self._own)
-        at_once = policy is not None and not policy.needs_scores
-        if policy is not None and at_once:
-            self._ask(policy, everything)
-        for outcomes, predictions in self._segments():
-            if policy is not None:
-                self._apply_policy(policy, outcomes)
+        if self._policy is not None and not self._policy.needs_scores:
+            self._ask(self._policy, slice(0, self._own))
+        for outcomes, predictions in self._parts(sorted(self.plan.received)):
             if outcomes.start < outcomes.stop:
                 self._model.merge_shared(self.plan.received.get(outcomes.start, []))
             self._run(outcomes, predictions)
-            if policy is not None and not at_once:
-                self._ask(policy, predictions)
         self.formers = {number: self._former(number) for number in self.plan.corrections}
         if self._challengers:
             prior = self.predictions.challengers[: self.known] or [None] * self.known
             self.predictions.challengers = [*prior, *self._challengers]
 
-    def _segments(self) -> Iterator[tuple[slice, slice]]:
-        """Yield the outcomes and the predictions of each segment."""
-        begins = sorted(self._needed_begins())
+    def _parts(self, begins: list[int]) -> Iterator[tuple[slice, slice]]:
+        """Yield the outcomes and the predictions of each part, of which others than the first begin there."""
         before = self._predictions_before(begins)
         outcomes, predictions = [0, *begins, len(self.outcomes)], [0, *before, self._own]
         for number in range(len(begins) + 1):
@@ -129,21 +123,21 @@ class PlanRun:
                 slice(predictions[number], predictions[number + 1]),
             )
 
-    def _needed_begins(self) -> set[int]:
-        """Return the outcomes before which a segment has to begin."""
-        plan = self.plan
-        forced = {*plan.received}
-        after = self._policy is not None and self._policy.needs_scores
-        if not after:
-            return forced
-        own = self.rows - self.known
-        begins, predicted = set[int](), 0
-        places = sorted({*flagged(own >= 0).tolist(), *forced})
-        for place, made in zip(places, self._predictions_before(places), strict=True):
-            if place in forced or own[place] >= predicted:
-                begins.add(place)
-                predicted = made
-        return begins
+    def _segments(self, outcomes: slice, predictions: slice) -> Iterator[tuple[slice, slice]]:
+        """Yield the outcomes and the predictions of each segment of a part.
+
+        A segment ends before an outcome of a prediction that it makes, if a policy looks at scores.
+        """
+        if self._policy is None or not self._policy.needs_scores:
+            yield outcomes, predictions
+            return
+        begin, made, own = outcomes.start, predictions.start, (self.rows[outcomes] - self.known).tolist()
+        places = (outcomes.start + flagged(self.rows[outcomes] >= self.known + made)).tolist()
+        for place, before in zip(places, self._predictions_before(places), strict=True):
+            if own[place - outcomes.start] >= made:
+                yield slice(begin, place), slice(made, before)
+                begin, made = place, before
+        yield slice(begin, outcomes.stop), slice(made, predictions.stop)
 
     def _predictions_before(self, outcomes: list[int]) -> list[int]:
         """Return how many own predictions come before each of these outcomes, which ascend."""
@@ -158,7 +152,7 @@ class PlanRun:
         return float(self.taught[number]) if self.learned[number] else None
 
     def _run(self, outcomes: slice, predictions: slice) -> None:
-        """Run a segment."""
+        """Run a part, which begins with what other partitions share, segment by segment."""
         every, begin, end = self.predictions, self.known + predictions.start, self.known + predictions.stop
         rows, interactions, known = self.rows[outcomes], self.interactions, self.known
         features = every.features[:known]
@@ -167,9 +161,7 @@ class PlanRun:
             before = rows[~own]
             known, features = len(before), every.features[before]
             rows = np.where(own, known + rows - begin, np.cumsum(~own) - 1)
-            picked = np.concatenate([before, np.arange(begin, end)])
-            ids = tuple([*map(column.__getitem__, picked.tolist())] for column in interactions.ids)
-            interactions = InteractionColumns(ids, every.timestamps[picked])
+            interactions = interactions.select(np.concatenate([before, np.arange(begin, end)]))
         n = known + end - begin
         if len(places := self._corrected_in(outcomes, rows, known)):
             again, rows = rows[places], rows.copy()
@@ -183,28 +175,41 @@ class PlanRun:
             weights = np.ones(n)
             weights[rows] = self.outcomes.weights[outcomes]
         mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
-        order, included = np.empty(len(mask), dtype=np.int64), np.ones(len(mask), dtype=np.bool_)
-        order[~mask], order[mask] = np.arange(known, known + end - begin), n + rows
-        included[mask] = self.learned[outcomes]
-        former = None
-        if self.plan.corrections:
-            former, replacing = self._former_labels(outcomes, rows, n)
-            order[flagged(mask)[replacing]] += n
-        self._model.folded += len(rows)
-        if not included.any():
-            return
+        steps, learning = np.empty(len(mask), dtype=np.int64), flagged(mask)
+        steps[~mask], steps[mask] = np.arange(known, known + end - begin), n + rows
         values = every.values[predictions] if every.values.size else None
-        outputs = self._model.run(
-            order[included],
-            interactions,
-            features,
-            labels,
-            values,
-            weights=weights,
-            former=former,
-            again=again,
+        former = self._former_labels(outcomes, rows, n)
+        run = self._model.begin(
+            interactions, features, labels, values, weights=weights, former=former, again=again
         )
-        every.features[begin:end], every.scores[begin:end] = outputs.features, outputs.scores
+        for learned, predicted in self._segments(outcomes, predictions):
+            if self._policy is not None:
+                self._apply_policy(self._policy, learned)
+            of_learned = learning[learned.start - outcomes.start : learned.stop - outcomes.start]
+            if former is not None:
+                steps[of_learned[self._replacing(learned)]] += n
+            first = outcomes.start + predictions.start
+            part = slice(learned.start + predicted.start - first, learned.stop + predicted.stop - first)
+            order = steps[part]
+            if not (kept := self.learned[learned]).all():
+                included = np.ones(len(order), dtype=np.bool_)
+                included[of_learned - part.start] = kept
+                order = order[included]
+            self._model.folded += learned.stop - learned.start
+            if len(order):
+                of_own = (
+                    known + predicted.start - predictions.start,
+                    known + predicted.stop - predictions.start,
+                )
+                self._store(run.advance(order, *of_own), predicted)
+            if self._policy is not None and self._policy.needs_scores:
+                self._ask(self._policy, predicted)
+        run.finish()
+
+    def _store(self, outputs: ModelOutputs, predictions: slice) -> None:
+        """Keep what the model predicted."""
+        rows = slice(self.known + predictions.start, self.known + predictions.stop)
+        self.predictions.features[rows], self.predictions.scores[rows] = outputs.features, outputs.scores
         self.probabilities += outputs.probabilities
         if names := tuple(self._model.challengers):
             self._challengers += [ChallengerScores.of(each or {}, names) for each in outputs.challengers]
@@ -227,20 +232,22 @@ class PlanRun:
         here: Integers = every[(every >= 0) & (every < len(rows))]
         return here[rows[here] >= known]
 
-    def _former_labels(
-        self, outcomes: slice, rows: Integers, n: int
-    ) -> tuple[FormerLabels | None, list[int]]:
-        """Return the labels that outcomes of a segment replace, by its n interactions, and which outcomes."""
-        if not self.replaces:
-            return None, []
-        formers, weights, replacing = np.zeros(n), np.ones(n), list[int]()
-        for number in sorted(self.plan.corrections):
-            if not outcomes.start <= number < outcomes.stop or (former := self._former(number)) is None:
-                continue
-            replacing.append(number - outcomes.start)
-            formers[rows[replacing[-1]]] = former
-            weights[rows[replacing[-1]]] = self.plan.corrections[number].weight
-        return FormerLabels(formers, weights) if replacing else None, replacing
+    def _replacing(self, outcomes: slice) -> list[int]:
+        """Return which outcomes of a segment replace a label that was learned."""
+        corrections = [number for number in self.plan.corrections if outcomes.start <= number < outcomes.stop]
+        return [number - outcomes.start for number in corrections if self._former(number) is not None]
+
+    def _former_labels(self, outcomes: slice, rows: Integers, n: int) -> FormerLabels | None:
+        """Return the labels that outcomes of a part may replace, by its n interactions; None without."""
+        if not (self.replaces and self.plan.corrections):
+            return None
+        formers, weights = np.zeros(n), np.ones(n)
+        for number, correction in self.plan.corrections.items():
+            if outcomes.start <= number < outcomes.stop:
+                row, before = rows[number - outcomes.start], correction.outcome - self.plan.folded
+                formers[row] = self.taught[before] if before >= 0 else correction.former or 0.0
+                weights[row] = correction.weight
+        return FormerLabels(formers, weights)
 
     # Label policies.
 
