@@ -89,11 +89,6 @@ class LabelPolicy:
         """Whether decisions depend on scores."""
         return self._settings.policy != "random"
 
-    @property
-    def learns_unasked(self) -> bool:
-        """Whether labels that were not asked for are learned, too."""
-        return self._settings.learn_unasked
-
     def asks(
         self,
         event_id: Id | tuple[Id, ...],
@@ -104,16 +99,31 @@ class LabelPolicy:
         asked: int,
     ) -> bool:
         """Return whether to ask for the label of a prediction: see `ask`."""
-        event_ids, row = Texts.of([encode(event_id)]), np.array([features], dtype=np.float64)
-        return bool(self.ask(event_ids, np.array([score]), row, predicted=predicted, asked=asked)[0])
+        coins, row = self.coins(Texts.of([encode(event_id)])), np.array([features], dtype=np.float64)
+        return bool(self.ask(coins, np.array([score]), row, predicted=predicted, asked=asked)[0])
 
-    def ask(self, event_ids: Texts, scores: Floats, features: Floats, *, predicted: int, asked: int) -> Flags:
-        """Return for which of some predictions, in their order, to ask for the label; shape (n,).
+    @property
+    def tosses_coins(self) -> bool:
+        """Whether decisions depend on coins."""
+        return self._settings.policy != "margin"
+
+    def coins(self, event_ids: Texts) -> Floats:
+        """Return the coins of events: numbers of at least 0 and less than 1, shape (n,).
 
         Parameters
         ----------
         event_ids
             The JSON of the ids of the n events; with slates, of lists of that and the ids of the item.
+        """
+        return np.array([*map(self._coin, event_ids)], dtype=np.float64)
+
+    def ask(self, coins: Floats, scores: Floats, features: Floats, *, predicted: int, asked: int) -> Flags:
+        """Return for which of some predictions, in their order, to ask for the label; shape (n,).
+
+        Parameters
+        ----------
+        coins
+            Those of the n events; any numbers where there are none.
         scores, features
             The model's scores, shape (n,), and the features that it used, shape (n, features).
         predicted, asked
@@ -121,7 +131,6 @@ class LabelPolicy:
             for among them.
         """
         name, rate = self._settings.policy, self._settings.rate
-        coins = np.zeros(len(scores)) if name == "margin" else np.array([*map(self._coin, event_ids)])
         if name == "random":
             return coins < rate
         decided = np.empty(len(scores), dtype=np.bool_)
@@ -150,7 +159,11 @@ class LabelPolicy:
         labelled
             Whether its label came.
         """
-        return asked is not False or (labelled and self._settings.learn_unasked)
+        return bool(self.learns_many(np.array([asked is False]), np.array([labelled]))[0])
+
+    def learns_many(self, refused: Flags, labelled: Flags) -> Flags:
+        """Return `learns` of outcomes, by whether their labels were not asked for, and whether they came."""
+        return ~refused | labelled if self._settings.learn_unasked else ~refused
 
     def _coin(self, event_id: bytes) -> float:
         """Return an event's coin: a number of at least 0 and less than 1."""

@@ -89,11 +89,13 @@ class PlanRun:
         # Without the sign of a zero, which no label teaches.
         self.taught = np.where(outcomes.expired, 0.0, outcomes.values) + 0.0
         self.learned = np.ones(len(outcomes), dtype=np.bool_)
+        self._expired = outcomes.expired
         if missing_label is None:
-            self.learned = ~outcomes.expired
+            self.learned = ~self._expired
         self.probabilities: list[float | None] = []
         self.formers: dict[int, float | None] = {}
         self._challengers: list[ChallengerScores | None] = []
+        self._coins = np.zeros(self._own)
         ids = self.predictions.entities if pieces else tuple([] for _ in range(model.features.entities))
         self.interactions = InteractionColumns(ids, self.predictions.timestamps)
         self._versions = self.predictions.versions[self.known :] - plan.folded
@@ -102,6 +104,8 @@ class PlanRun:
 
     def finish(self) -> None:
         """Run all of it."""
+        if self._policy is not None and self._policy.tosses_coins:
+            self._coins = self._policy.coins(self._asked_about())
         if self._policy is not None and not self._policy.needs_scores:
             self._ask(self._policy, slice(0, self._own))
         for outcomes, predictions in self._parts(sorted(self.plan.received)):
@@ -226,16 +230,19 @@ class PlanRun:
         known
             How many of these were made before.
         """
-        if not self.plan.corrections:
-            return NO_ROWS
-        every = np.array([*self.plan.corrections], dtype=np.int64) - outcomes.start
-        here: Integers = every[(every >= 0) & (every < len(rows))]
-        return here[rows[here] >= known]
+        here = np.array(self._corrections_of(outcomes), dtype=np.int64)
+        again: Integers = here[rows[here] >= known]
+        return again
 
     def _replacing(self, outcomes: slice) -> list[int]:
         """Return which outcomes of a segment replace a label that was learned."""
-        corrections = [number for number in self.plan.corrections if outcomes.start <= number < outcomes.stop]
-        return [number - outcomes.start for number in corrections if self._former(number) is not None]
+        places = self._corrections_of(outcomes)
+        return [place for place in places if self._former(outcomes.start + place) is not None]
+
+    def _corrections_of(self, outcomes: slice) -> list[int]:
+        """Return which outcomes of a segment are corrections."""
+        numbers = self.plan.corrections
+        return [number - outcomes.start for number in numbers if outcomes.start <= number < outcomes.stop]
 
     def _former_labels(self, outcomes: slice, rows: Integers, n: int) -> FormerLabels | None:
         """Return the labels that outcomes of a part may replace, by its n interactions; None without."""
@@ -253,16 +260,14 @@ class PlanRun:
 
     def _apply_policy(self, policy: LabelPolicy, outcomes: slice) -> None:
         """Learn nothing where the policy decides so, and count labels that were not asked for."""
-        asked = self.predictions.asked[self.rows[outcomes]]
-        came, refused = ~self.outcomes.expired[outcomes], asked == 0
-        if policy.learns_unasked:
-            self.learned[outcomes] &= ~refused | came
-        else:
-            self.learned[outcomes] &= ~refused
-        first_label = np.ones(len(asked), dtype=np.bool_)
-        places = [number - outcomes.start for number in self.plan.corrections]
-        first_label[[place for place in places if 0 <= place < len(asked)]] = False
-        self._counters["unasked"] += int(np.count_nonzero(refused & came & first_label))
+        refused = self.predictions.asked[self.rows[outcomes]] == 0
+        if not refused.any():
+            return
+        came = ~self._expired[outcomes]
+        self.learned[outcomes] &= policy.learns_many(refused, came)
+        unasked = refused & came
+        unasked[self._corrections_of(outcomes)] = False
+        self._counters["unasked"] += int(np.count_nonzero(unasked))
 
     def _ask(self, policy: LabelPolicy, predictions: slice) -> None:
         """Decide for each of these predictions whether its label is asked for, and count the requests."""
@@ -270,7 +275,7 @@ class PlanRun:
         rows = slice(self.known + predictions.start, self.known + predictions.stop)
         first = counters[ITEMS] - self._own if every.of_slates else self.plan.first
         asked = policy.ask(
-            self._asked_about(rows),
+            self._coins[predictions],
             every.scores[rows],
             every.features[rows],
             predicted=first + predictions.start,
@@ -279,9 +284,9 @@ class PlanRun:
         every.asked[rows] = asked
         counters["asked"] += int(np.count_nonzero(asked))
 
-    def _asked_about(self, rows: slice) -> Texts:
-        """Return the ids of the events of these rows, with those of the item where they are of slates."""
-        ids = self.predictions.ids.rows(rows.start, rows.stop)
+    def _asked_about(self) -> Texts:
+        """Return the ids of the events of the own predictions, with those of the item in slates."""
+        ids = self.predictions.ids.rows(self.known, len(self.predictions))
         if not self.predictions.of_slates:
             return ids.column(0)
         columns = [0, *(1 + entity for entity in self._model.features.item_entities)]

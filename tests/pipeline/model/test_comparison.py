@@ -12,7 +12,6 @@ from pipeline.model.comparison import Comparison, LearnerMetrics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.records.outputs import Outcome
-from pipeline.records.texts import Texts
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import (
@@ -49,8 +48,8 @@ def expected(written: list[bytes], since: int) -> dict[str, LearnerMetrics]:
 class NothingAsked(LabelPolicy):
     """Asks for no label."""
 
-    def ask(self, event_ids: Texts, *_: object, **__: object) -> NDArray[np.bool_]:
-        return np.zeros(len(event_ids), dtype=np.bool_)
+    def ask(self, coins: NDArray[np.float64], *_: object, **__: object) -> NDArray[np.bool_]:
+        return np.zeros(len(coins), dtype=np.bool_)
 
 
 def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log_odds: set[str]) -> None:

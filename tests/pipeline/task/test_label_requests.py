@@ -41,19 +41,22 @@ class Chosen(LabelPolicy):
         self.events = events
         self.counts: list[tuple[int, int]] = []
 
+    def coins(self, event_ids: Texts) -> NDArray[np.float64]:
+        named = [msgspec.json.decode(each) for each in event_ids]
+        about = [tuple(each) if isinstance(each, list) else each for each in named]
+        return np.array([each in self.events for each in about], dtype=np.float64)
+
     def ask(
         self,
-        event_ids: Texts,
+        coins: NDArray[np.float64],
         scores: NDArray[np.float64],  # noqa: ARG002 - it is told
         features: NDArray[np.float64],  # noqa: ARG002
         *,
         predicted: int,
         asked: int,
     ) -> NDArray[np.bool_]:
-        named = [msgspec.json.decode(each) for each in event_ids]
-        about = [tuple(each) if isinstance(each, list) else each for each in named]
-        chosen = np.array([each in self.events for each in about], dtype=np.bool_)
-        for number, each in enumerate(chosen):
+        chosen = coins > 0.0
+        for number, each in enumerate(chosen.tolist()):
             self.counts.append((predicted + number, asked))
             asked += each
         return chosen
