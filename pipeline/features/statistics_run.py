@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features import effects, totals
+from pipeline.features.entities import EntityTotals, Key
+from pipeline.features.feature_set import FeatureSet
+from pipeline.features.tags import TagLists
+from pipeline.features.target import Target
 from pipeline.records.fields import Id
-
-if TYPE_CHECKING:
-    from pipeline.features.statistics import RunningStatistics
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -20,6 +21,23 @@ Integers: TypeAlias = NDArray[np.int64]
 NO_CHANGES: Final = np.empty((0, 2))
 """No label is replaced."""
 NO_FORMERS: Final = np.empty(0)
+
+
+class Statistics(Protocol):
+    """What a run needs of `pipeline.features.statistics.RunningStatistics`."""
+
+    feature_set: FeatureSet
+    names: tuple[str, ...]
+    target: Target
+    tables: list[EntityTotals]
+    tags: Floats
+    tag_lists: TagLists
+    tagged: int | None
+    columns: int
+    everything: Floats
+
+    def keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]: ...
+    def effect_arrays(self) -> effects.EffectArrays | None: ...
 
 
 class StatisticsRun:
@@ -42,7 +60,7 @@ class StatisticsRun:
 
     def __init__(  # noqa: PLR0917 - columns
         self,
-        statistics: RunningStatistics,
+        statistics: Statistics,
         ids: Sequence[Sequence[Id]],
         labels: NDArray[np.bool_],
         label_values: Floats,

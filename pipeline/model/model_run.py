@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forks import Forks
 from forks.losses import probabilities
+from pipeline.features.feature_set import FeatureSet
+from pipeline.features.statistics import RunningStatistics
+from pipeline.features.target import Target
 from pipeline.model.columns import FormerLabels, InteractionColumns, ModelOutputs
-
-if TYPE_CHECKING:
-    from pipeline.model.model import Model
+from pipeline.model.shadow import ShadowLearner
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+
+
+class LearningModel(Protocol):
+    """What a run needs of `pipeline.model.model.Model`."""
+
+    features: FeatureSet
+    target: Target
+    statistics: RunningStatistics
+    learner: Forks
+    challengers: dict[str, ShadowLearner]
+
+    def run_learners(  # noqa: PLR0917 - columns
+        self,
+        order: Integers,
+        interactions: InteractionColumns,
+        features: Floats,
+        labels: Floats,
+        weights: Floats | None,
+        former: FormerLabels | None,
+    ) -> tuple[Floats, list[Floats]]: ...
 
 
 class ModelRun:
@@ -30,7 +52,7 @@ class ModelRun:
 
     def __init__(  # noqa: PLR0917 - columns
         self,
-        model: Model,
+        model: LearningModel,
         interactions: InteractionColumns,
         known_features: Floats,
         labels: Floats,
