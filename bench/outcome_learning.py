@@ -1,4 +1,4 @@
-"""How fast outcomes are folded, from their JSON to the model, without Kafka."""
+"""How fast outcomes are outcomes_learned, from their JSON to the model, without Kafka."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
     ----------
     new_model : makes a model that the first of the outcomes is the next one of
     values : the outcomes' JSON
-    runs : how often they are folded
+    runs : how often they are outcomes_learned
 
     Returns
     -------

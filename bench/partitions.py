@@ -104,7 +104,7 @@ class Partition:
     def learn(self, outcome: Outcome) -> None:
         """Learn what the others have published, and then the next outcome."""
         whole = msgspec.structs.replace(
-            outcome, sequence=self.model.folded, shared=self.inbox.drain() or None
+            outcome, sequence=self.model.outcomes_learned, shared=self.inbox.drain() or None
         )
         self.model.learn_one(whole)
         self.outbox.add(whole.example)
@@ -152,7 +152,7 @@ def _predicted_outcome(interaction: KuaiRecInteraction, model: Model, watch_rati
         output.probability,
         output.score > 0.0,
         output.features,
-        model_version=model.folded,
+        model_version=model.outcomes_learned,
         prediction_sequence=0,
         watch_ratio=watch_ratio,
         label=watched,

@@ -22,7 +22,7 @@ from pipeline.model.warm_up import warm_up
 from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.restoration import TaskRestorer
-from pipeline.recovery.restore import recover
+from pipeline.recovery.restore import restore
 from pipeline.recovery.state_reader import read_snapshot, read_state, snapshot_bytes
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
@@ -76,7 +76,7 @@ class Restores:
             unpack(data, model)
             return model
 
-        return restored, values[state.snapshot.folded - state.outcomes :]
+        return restored, values[state.snapshot.outcomes_learned - state.outcomes :]
 
     def _start(self) -> CommittedPosition:
         consumer = group_consumer(self.config.kafka, self.config.worker)
@@ -87,7 +87,7 @@ class Restores:
 
     def _timed(self, start: CommittedPosition) -> tuple[float, float]:
         begin, spent = time.perf_counter(), time.process_time()
-        *_, task = recover(
+        *_, task = restore(
             0,
             start,
             self.factory.new_model,
@@ -101,7 +101,7 @@ class Restores:
         return time.perf_counter() - begin, time.process_time() - spent
 
     def _step_seconds(self) -> dict[str, float]:
-        """Take the steps of `recover` one after the other, also those that share two processors there."""
+        """Take the steps of `restore` one after the other, also those that share two processors there."""
         seconds: defaultdict[str, float] = defaultdict(float)
         topics, last = self._topics, time.perf_counter()
 
@@ -122,7 +122,7 @@ class Restores:
             task = Task.restore(state, model, self.config.join)
             restoration = TaskRestorer(task, state, RecordEncoder())
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-            lowest = min(state.outcomes_from, model.folded)
+            lowest = min(state.outcomes_from, model.outcomes_learned)
             for outcomes in log.outcomes(begin, first=lowest, stop=state.outcomes):
                 end_step("read and decode outcomes")
                 restoration.outcomes(outcomes)

@@ -43,7 +43,9 @@ class _SnapshotFile(NamedTuple):
 def _snapshot_file(partition: int, data: bytes) -> _SnapshotFile:
     from pipeline.model.snapshot import parse
 
-    return _SnapshotFile(partition, parse(data)[1].folded, len(data), hashlib.sha256(data).hexdigest())
+    return _SnapshotFile(
+        partition, parse(data)[1].outcomes_learned, len(data), hashlib.sha256(data).hexdigest()
+    )
 
 
 def _group(config: Path | None, bootstrap: str | None, prefix: str | None, group: str | None) -> Group:

@@ -71,7 +71,7 @@ class Model:
         The challengers by name.
     statistics
         The running statistics.
-    folded
+    outcomes_learned
         Outcomes learned so far: the model's version.
     mean_columns
         Places of the features that are running means of the first two entities.
@@ -98,7 +98,7 @@ class Model:
         }
         tags = tables.tags.lists if tables.tags else None
         self.statistics = RunningStatistics(max_entities, tags, features, target)
-        self.folded = 0
+        self.outcomes_learned = 0
         mean: RunningFeature = "value_mean" if isinstance(target, RegressionTarget) else "label_mean"
         self.mean_columns = features.places(mean)[:2]
         self._layout = ContextLayout.of(tables.columns, features)
@@ -270,9 +270,9 @@ class Model:
         ValueError
             The outcome is not the next one by its sequence. Nothing has changed.
         """
-        if outcome.sequence != self.folded:
-            raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded}")
-        self.folded += 1
+        if outcome.sequence != self.outcomes_learned:
+            raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.outcomes_learned}")
+        self.outcomes_learned += 1
         self.merge_shared(outcome.shared or ())
         if outcome.label is not None:
             self._learn_label(outcome)
@@ -290,7 +290,7 @@ class Model:
         ValueError
             They are not the next ones, in order. Nothing has changed.
         """
-        expected = range(self.folded, self.folded + len(outcomes))
+        expected = range(self.outcomes_learned, self.outcomes_learned + len(outcomes))
         if outcomes.sequences != list(expected):
             pairs = zip(outcomes.sequences, expected, strict=True)
             found, due = next(pair for pair in pairs if pair[0] != pair[1])
@@ -314,7 +314,7 @@ class Model:
     def _learn_chunk(self, outcomes: DecodedOutcomes) -> None:
         """Learn from outcomes of which only the first may hold shares of other partitions."""
         first = outcomes.records.get(0)
-        self.folded += len(outcomes)
+        self.outcomes_learned += len(outcomes)
         if first is not None:
             self.merge_shared(first.shared or ())
         ids, timestamps, kept = outcomes.ids, outcomes.timestamps, outcomes.learned

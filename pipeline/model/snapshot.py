@@ -45,7 +45,7 @@ Tensors: TypeAlias = dict[str, NDArray[Any]]
 class SnapshotScalars(msgspec.Struct):
     """The part of the state that is not arrays."""
 
-    folded: Count
+    outcomes_learned: Count = msgspec.field(name="folded")
     """Number of outcomes that the model has learned."""
     everything: tuple[float, float, float]
     """Number of all labels, of positive ones, and sum of their values."""
@@ -99,7 +99,7 @@ def pack(model: Model) -> bytes:
         tensors |= {EFFECTS_PREFIX + name: tensor for name, tensor in effects._asdict().items()}
     everything = tuple(statistics.everything[0].tolist())
     tensors["plain"] = _json(
-        SnapshotScalars(model.folded, everything, scalars, challengers=challengers or msgspec.UNSET)
+        SnapshotScalars(model.outcomes_learned, everything, scalars, challengers=challengers or msgspec.UNSET)
     )
     return save(tensors)
 
@@ -160,7 +160,7 @@ def unpack(data: bytes, model: Model) -> None:
 
 
 def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
-    check_scalars("plain", {"folded": scalars.folded})
+    check_scalars("plain", {"folded": scalars.outcomes_learned})
     model.learner = _learner(model.learner.settings, tensors, LEARNER_PREFIX, scalars.learner)
     challengers = scalars.challengers or {}
     if challengers.keys() != model.challengers.keys():
@@ -183,7 +183,7 @@ def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
         statistics.effects.restore(effects)
     statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags), BASE_COLUMNS)
     statistics.everything[0] = everything
-    model.folded = scalars.folded
+    model.outcomes_learned = scalars.outcomes_learned
 
 
 def _learner(

@@ -102,7 +102,7 @@ def explain_last(task: Task, batch: Batch) -> ExplainedPrediction | None:
         None if there is none, or if the model has learned since: the terms would be those of another score.
     """
     predictions, model = batch.predictions, task.model
-    if not len(predictions) or predictions.versions[-1] != model.folded:
+    if not len(predictions) or predictions.versions[-1] != model.outcomes_learned:
         return None
     last = predictions.ids.select(np.array([len(predictions) - 1]))
     event_id, *ids = (last.column(number).decode(decode_ids)[0] for number in range(len(last.begins)))

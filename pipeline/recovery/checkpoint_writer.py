@@ -40,14 +40,18 @@ def next_slot(snapshot: SnapshotReference | None) -> int:
 
 
 def snapshot_reference(
-    data: bytes, slot: int, delivery_reports: Sequence[DeliveryReport], folded: int, outcome_offset: int
+    data: bytes,
+    slot: int,
+    delivery_reports: Sequence[DeliveryReport],
+    outcomes_learned: int,
+    outcome_offset: int,
 ) -> SnapshotReference:
     """Return what a state record holds of a snapshot whose chunks are written: see `SnapshotReference`."""
     return SnapshotReference(
         chunks=[report.offset for report in delivery_reports],
         sha256=hashlib.sha256(data).hexdigest(),
         slot=slot,
-        folded=folded,
+        outcomes_learned=outcomes_learned,
         outcome_offset=outcome_offset,
     )
 

@@ -86,8 +86,12 @@ def note_older_snapshot(state: State, named: SnapshotReference | None) -> State:
     named
         The snapshot that it named before.
     """
-    first, folded = derivable_from(state), state.snapshot.folded if state.snapshot else 0
-    if state.snapshot == named or folded >= first.outcomes or first.predictions == state.predictions:
+    first, outcomes_learned = derivable_from(state), state.snapshot.outcomes_learned if state.snapshot else 0
+    if (
+        state.snapshot == named
+        or outcomes_learned >= first.outcomes
+        or first.predictions == state.predictions
+    ):
         return state
     noted = Libraries(dict(MIXED), state.libraries.earlier if state.libraries else [])
     return note_libraries(msgspec.structs.replace(state, libraries=noted))

@@ -66,7 +66,7 @@ class TaskRestorer:
         self.task = task
         self.state = state
         self._texts = texts
-        self._next_outcome = min(state.outcomes_from, task.model.folded)
+        self._next_outcome = min(state.outcomes_from, task.model.outcomes_learned)
         self._next_prediction = state.pending_from
         self._closed = SequenceSet()
         join, most = task.join, most_items if task.model.features.item_entities else 1
@@ -114,7 +114,7 @@ class TaskRestorer:
         model, state, outbox = self.task.model, self.state, self.task.outbox
         first = outcomes.sequences[0]
         try:
-            model.learn_columns(outcomes[model.folded - first :])
+            model.learn_columns(outcomes[model.outcomes_learned - first :])
         except ValueError as error:
             raise StateError(
                 f"partition {self.task.partition}: the outcomes from {first} on cannot be learned: {error}. "

@@ -37,7 +37,7 @@ from pipeline.task.state import Libraries
 from pipeline.task.task import Task
 
 
-def recover(
+def restore(
     partition: int,
     position: CommittedPosition,
     new_model: Callable[[], Model],

@@ -219,12 +219,12 @@ def _check_reference(name: str, reference: SnapshotReference, state: State, orig
     chunks = reference.chunks
     if not chunks or chunks[0] < 0 or chunks[-1] >= origin.offset or not _ascend(chunks):
         raise _FieldError(
-            f"{name}.chunks are not the ascending offsets of records before this one: {_shortened(chunks)}"
+            f"{name}.chunks are not the ascending offsets of records before this one: {_truncated(chunks)}"
         )
     if reference.slot not in {0, 1}:
         raise _FieldError(f"{name}.slot is {reference.slot}, not 0 or 1")
-    if reference.folded > state.outcomes:
-        raise _FieldError(f"{name}.folded is {reference.folded}, with {state.outcomes} outcomes")
+    if reference.outcomes_learned > state.outcomes:
+        raise _FieldError(f"{name}.folded is {reference.outcomes_learned}, with {state.outcomes} outcomes")
     if not 0 <= reference.outcome_offset < INTEGER_LIMIT:
         raise _FieldError(f"{name}.outcome_offset is {reference.outcome_offset}")
     if len(reference.sha256) != 64 or set(reference.sha256) - set("0123456789abcdef"):
@@ -235,7 +235,7 @@ def _ascend(numbers: Sequence[int]) -> bool:
     return all(left < right for left, right in pairwise(numbers))
 
 
-def _shortened(numbers: Sequence[int]) -> str:
+def _truncated(numbers: Sequence[int]) -> str:
     listed = ", ".join(map(str, numbers[:5]))
     return listed if len(numbers) <= 5 else f"{listed} and {len(numbers) - 5} more"
 

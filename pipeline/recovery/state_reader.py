@@ -145,7 +145,7 @@ def read_snapshot(log: PartitionLog, state: State, new_model: Callable[[], Model
             _log.warning(
                 f"snapshot unusable, {instead}",
                 partition=state.partition,
-                outcomes=reference.folded,
+                outcomes=reference.outcomes_learned,
                 reason=str(error),
             )
         else:
@@ -156,9 +156,10 @@ def read_snapshot(log: PartitionLog, state: State, new_model: Callable[[], Model
 
 def _restore(log: PartitionLog, reference: SnapshotReference, model: Model) -> None:
     unpack(snapshot_bytes(log, reference, model), model)
-    if model.folded != reference.folded:
+    if model.outcomes_learned != reference.outcomes_learned:
         raise StateError(
-            f"it has learned {model.folded} outcomes, where the state record names {reference.folded}"
+            f"it has learned {model.outcomes_learned} outcomes, where the state record names "
+            f"{reference.outcomes_learned}"
         )
 
 

@@ -315,7 +315,7 @@ class Follower:
         each.restored(restored, begin)
         self._log.assign(each.number, each.next_state, begin)
         model = restored.model
-        _log.info("restored", partition=each.number, outcomes=model.folded, epoch=model.epoch)
+        _log.info("restored", partition=each.number, outcomes=model.outcomes_learned, epoch=model.epoch)
 
     def _advance(self, each: FollowedPartition, end: float) -> bool:
         """Let a partition learn for some time; return whether more is left to do."""

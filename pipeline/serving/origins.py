@@ -9,7 +9,7 @@ from pipeline.records.outcome_decoder import DecodedOutcomes
 
 
 class PointOrigins:
-    """The outcomes of stored points that have appeared while outcomes were folded here.
+    """The outcomes of stored points that have appeared while outcomes were learned here.
 
     A snapshot does not say which outcomes its stored points came from, so those of a restored model are not
     known until others take their place. A point of an example that another partition shared has no outcome

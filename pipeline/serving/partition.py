@@ -1,4 +1,4 @@
-"""One partition as a follower holds it: restored, then folded from state record to state record."""
+"""One partition as a follower holds it: restored, then moved from state record to state record."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class FollowedPartition:
             partition=self.number,
             state="failed" if self._failure else "restoring" if served is None else "following",
             reason=self.reason,
-            model_version=served.folded if served else 0,
+            model_version=served.outcomes_learned if served else 0,
             epoch=served.epoch if served else 0,
             as_of=served.as_of if served else -1,
             lag=self._lag(served),
@@ -166,12 +166,12 @@ class FollowedPartition:
         )
 
     def _lag(self, served: ServedModel | None) -> int:
-        folded = served.folded if served else 0
-        known = max(folded, self.newest.outcomes if self.newest else 0)
+        outcomes_learned = served.outcomes_learned if served else 0
+        known = max(outcomes_learned, self.newest.outcomes if self.newest else 0)
         if self._queue:
             known = max(known, self._queue[-1].outcomes.sequences[-1] + 1)
         unread = max(0, self._end[1] - self._read_to) if self._end else 0
-        return known - folded + unread
+        return known - outcomes_learned + unread
 
     @property
     def following(self) -> bool:
@@ -296,12 +296,14 @@ class FollowedPartition:
         target = self._targets[0]
         if not target.same_epoch:
             self._begin_epoch()
-        elif target.outcomes < model.folded:
-            self.restart(f"the group has gone back from {model.folded} outcomes to {target.outcomes}")
-        elif target.outcomes == model.folded:
+        elif target.outcomes < model.outcomes_learned:
+            self.restart(
+                f"the group has gone back from {model.outcomes_learned} outcomes to {target.outcomes}"
+            )
+        elif target.outcomes == model.outcomes_learned:
             return self._reach(model, target)
         elif self._fold(model, target.outcomes):
-            self.records_left = target.outcomes - model.folded if self._growing else 0
+            self.records_left = target.outcomes - model.outcomes_learned if self._growing else 0
             return True
         else:
             self._refuse_starvation(model, target)
@@ -317,14 +319,14 @@ class FollowedPartition:
         while self._queue:
             outcomes, _ = chunk = self._queue[0]
             sequences = outcomes.sequences
-            begin = bisect_left(sequences, model.folded)
+            begin = bisect_left(sequences, model.outcomes_learned)
             if begin == len(outcomes):  # learned already
                 self._drop(chunk)
                 continue
-            if sequences[begin] > model.folded:
-                raise self._lost(model.folded, sequences[begin])
+            if sequences[begin] > model.outcomes_learned:
+                raise self._lost(model.outcomes_learned, sequences[begin])
             at_once = FOLDED_AT_ONCE if model is self._served else RESTORED_AT_ONCE
-            stop = min(begin + at_once, begin + end - model.folded, len(outcomes))
+            stop = min(begin + at_once, begin + end - model.outcomes_learned, len(outcomes))
             with self._lock:
                 try:
                     model.fold(outcomes[begin:stop])
@@ -375,7 +377,7 @@ class FollowedPartition:
         """Raise if the topic ends before outcomes that a state record counts."""
         since = self._starved_since
         if since is not None and time.monotonic() - since > PATIENCE:
-            raise self._lost(model.folded, target.outcomes)
+            raise self._lost(model.outcomes_learned, target.outcomes)
 
     def _lost(self, begin: int, end: int) -> LostOutcomesError:
         return LostOutcomesError(
@@ -388,7 +390,7 @@ class FollowedPartition:
         if self._end is None or self._growing is not None:
             return
         asked_at, offset = self._end
-        while self._queue and self._queue[0].outcomes.sequences[-1] < model.folded:
+        while self._queue and self._queue[0].outcomes.sequences[-1] < model.outcomes_learned:
             self._drop(self._queue[0])
         if self._read_to >= offset and not (self._queue and self._queue[0].offsets[0] < offset):
             self._current_at, self._end = asked_at, None

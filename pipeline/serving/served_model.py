@@ -67,9 +67,9 @@ class ServedModel:
         self._origins = PointOrigins()
 
     @property
-    def folded(self) -> int:
+    def outcomes_learned(self) -> int:
         """The number of outcomes that the model has learned: its version."""
-        return self._model.folded
+        return self._model.outcomes_learned
 
     @property
     def challengers(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class ServedModel:
         found = scores_of(model, outputs, challenger)
         return Scores(
             self.partition,
-            model.folded,
+            model.outcomes_learned,
             self.epoch,
             self.arithmetic,
             self.as_of,

@@ -100,7 +100,7 @@ def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:
 
     An event's id is `USER-VIDEO-TIMESTAMP`, and `USER-VIDEO-TIMESTAMP#2`, `#3` ... for further rows with the
     same user, video and millisecond (KuaiRec's big matrix has many). So the id is the same on every run and
-    in every excerpt of the file, and a reader can find its row in the file. It depends on no other rows than
+    in every part of the file, and a reader can find its row in the file. It depends on no other rows than
     earlier ones with the same user, video and millisecond.
 
     Parameters

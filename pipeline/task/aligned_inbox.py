@@ -63,7 +63,7 @@ class AlignedInbox(Inbox):
         """How many outcomes those in order fill, and the bytes for the one after these."""
         self._timed_out: set[int] = set()
         self._due = self._due_at(stream_time)
-        self._settled = False
+        self._empty = False
 
     @property
     def windows(self) -> dict[int, Timestamp]:
@@ -78,7 +78,7 @@ class AlignedInbox(Inbox):
     @property
     def max_outcomes(self) -> int:
         """The number of outcomes until the next window of which it is known what they learn."""
-        return ALL_OUTCOMES if self._settled or self._order() else self._filled
+        return ALL_OUTCOMES if self._empty or self._order() else self._filled
 
     @property
     def next_window(self) -> Timestamp | None:
@@ -105,7 +105,7 @@ class AlignedInbox(Inbox):
         """Note that stream time moves, and with it perhaps what is due."""
         due = self._due_at(stream_time)
         if due != self._due:
-            self._due, self._settled = due, False
+            self._due, self._empty = due, False
 
     def time_out(self, partitions: Collection[int]) -> None:
         """Wait no longer for partitions, until they have caught up."""
@@ -132,7 +132,7 @@ class AlignedInbox(Inbox):
 
     def drain(self) -> list[Share]:
         """Return the shares to learn with the next outcome; those without room stay for the one after."""
-        if not self._settled:
+        if not self._empty:
             self._order()
         drained, size = [], 0
         while self._in_order and size < MAX_SHARES_BYTES:
@@ -163,7 +163,7 @@ class AlignedInbox(Inbox):
             ]
             first = min(waited_for, key=lambda number: (self._bound(number), number), default=None)
             if first is None or self._bound(first) > self._due:
-                self._settled = True
+                self._empty = True
                 return True
             if not self._queues[first]:
                 return False

@@ -96,9 +96,9 @@ def run_plan(
     run.finish()
     predictions, outcomes = _finish_predictions(run, model), _finish_outcomes(run, model, missing_label)
     if len(predictions):
-        join.store(predictions, plan.folded)
+        join.store(predictions, plan.outcomes_learned)
     if join.answered is not None:
-        join.answered.note_learned(plan.folded, np.where(run.learned, run.taught, np.nan))
+        join.answered.note_learned(plan.outcomes_learned, np.where(run.learned, run.taught, np.nan))
     if outbox is not None:
         for example in _examples(run, outbox.example_type):
             outbox.add(example)

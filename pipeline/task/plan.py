@@ -30,7 +30,7 @@ class Plan:
 
     first: int
     """The number of the first prediction: its sequence, or that of a slate's item (`records/slates.py`)."""
-    folded: int
+    outcomes_learned: int
     """The sequence of the first outcome."""
     stream_time: int
     """After these messages, in milliseconds."""
@@ -52,11 +52,11 @@ class Plan:
     @property
     def next_outcome(self) -> int:
         """The sequence of the outcome behind these."""
-        return self.folded + sum(map(len, self.outcomes))
+        return self.outcomes_learned + sum(map(len, self.outcomes))
 
     def extend(self, later: Plan) -> None:
         """Append a later plan."""
-        before = self.next_outcome - self.folded
+        before = self.next_outcome - self.outcomes_learned
         self.received |= {before + number: shares for number, shares in later.received.items()}
         self.corrections |= {before + number: each for number, each in later.corrections.items()}
         self.predictions += later.predictions

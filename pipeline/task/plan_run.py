@@ -79,7 +79,7 @@ class PlanRun:
         pieces = [*plan.prior, *plan.predictions]
         self.predictions = PredictionColumns.concat(pieces) if pieces else no_predictions()
         self.predictions.of_slates = bool(model.features.item_entities)
-        self.outcomes = outcomes = OutcomeColumns.concat(plan.outcomes, plan.folded)
+        self.outcomes = outcomes = OutcomeColumns.concat(plan.outcomes, plan.outcomes_learned)
         self._own = len(self.predictions) - self.known
         if self.predictions.of_slates:
             self.rows = self.known + np.searchsorted(self.predictions.numbers[self.known :], outcomes.numbers)
@@ -98,7 +98,7 @@ class PlanRun:
         self._coins = np.zeros(self._own)
         ids = self.predictions.entities if pieces else tuple([] for _ in range(model.features.entities))
         self.interactions = InteractionColumns(ids, self.predictions.timestamps)
-        self._versions = self.predictions.versions[self.known :] - plan.folded
+        self._versions = self.predictions.versions[self.known :] - plan.outcomes_learned
         self._outcome_mask = np.ones(self._own + len(outcomes), dtype=np.bool_)
         self._outcome_mask[np.arange(self._own) + self._versions] = False
 
@@ -150,7 +150,7 @@ class PlanRun:
     def _former(self, outcome: int) -> float | None:
         """Return what the prediction of a corrected outcome had taught before; None for nothing."""
         correction = self.plan.corrections[outcome]
-        number = correction.outcome - self.plan.folded
+        number = correction.outcome - self.plan.outcomes_learned
         if number < 0:
             return correction.former
         return float(self.taught[number]) if self.learned[number] else None
@@ -199,7 +199,7 @@ class PlanRun:
                 included = np.ones(len(order), dtype=np.bool_)
                 included[of_learned - part.start] = kept
                 order = order[included]
-            self._model.folded += learned.stop - learned.start
+            self._model.outcomes_learned += learned.stop - learned.start
             if len(order):
                 of_own = (
                     known + predicted.start - predictions.start,
@@ -251,7 +251,7 @@ class PlanRun:
         formers, weights = np.zeros(n), np.ones(n)
         for number, correction in self.plan.corrections.items():
             if outcomes.start <= number < outcomes.stop:
-                row, before = rows[number - outcomes.start], correction.outcome - self.plan.folded
+                row, before = rows[number - outcomes.start], correction.outcome - self.plan.outcomes_learned
                 formers[row] = self.taught[before] if before >= 0 else correction.former or 0.0
                 weights[row] = correction.weight
         return FormerLabels(formers, weights)

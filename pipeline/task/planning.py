@@ -67,7 +67,7 @@ class Progress(NamedTuple):
 
     predicted: int
     """Predictions planned: the sequence of the next one."""
-    folded: int
+    outcomes_learned: int
     """Outcomes planned."""
     first: int
     """The number of the first prediction of the batch, for which the model's output is not known yet."""
@@ -140,13 +140,17 @@ class _Consequences:
             slates = int(np.count_nonzero(np.isin(opened, self.slice.first_rows)))
             counts |= {ITEMS: len(opened), "predictions": slates}
         plan = Plan(
-            self.progress.first, self.progress.folded, log.stream_time, counts=counts, steps=log.steps
+            self.progress.first,
+            self.progress.outcomes_learned,
+            log.stream_time,
+            counts=counts,
+            steps=log.steps,
         )
         closing = log.of(*_OUTCOMES)
         sources, targets = log.sources[closing], log.targets[closing]
         own = self._own_numbers(opened)
         if len(opened):
-            versions = self.progress.folded + np.searchsorted(closing, predicted)
+            versions = self.progress.outcomes_learned + np.searchsorted(closing, predicted)
             plan.predictions.append(self._predictions(opened, own, versions))
         if len(closing):
             outcomes = self._outcomes(sources, self._numbers(own, targets))
@@ -195,7 +199,7 @@ class _Consequences:
             weights = self._column("weight", [each.label.weight for each in early], 1.0)[sources]
         moments = [each.label.timestamp for each in early]
         return OutcomeColumns(
-            self.progress.folded,
+            self.progress.outcomes_learned,
             numbers,
             self._column("watch_ratio", [each.label.watch_ratio for each in early], np.nan)[sources],
             np.concatenate([self.slice.label_times, [*moments, NO_TIMESTAMP]])[sources],
@@ -246,7 +250,7 @@ class _Consequences:
         ):
             if corrects and target in last:
                 weight = 1.0 if weights is None else float(weights[last[target]])
-                corrections[place] = Correction(progress.folded + last[target], None, weight)
+                corrections[place] = Correction(progress.outcomes_learned + last[target], None, weight)
             elif corrects:
                 [row] = self.slice.closed_rows_of(np.array([target])).tolist()
                 outcome, former = int(answered.numbers[row]) // 2, float(answered["learned"][row])

@@ -86,7 +86,7 @@ class SnapshotReference(msgspec.Struct, frozen=True):
     """SHA-256 of the whole snapshot, in hexadecimal digits."""
     slot: Annotated[int, always(enum=[0, 1])]
     """Which of the two alternating keys it was written under."""
-    folded: Count
+    outcomes_learned: Count = msgspec.field(name="folded")
     """Number of outcomes that its model has learned."""
     outcome_offset: WrittenCount
     """No outcome from `folded` on lies below this offset."""

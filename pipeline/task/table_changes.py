@@ -63,7 +63,9 @@ class TableChanges:
             closed_at[corrections] = np.maximum(closed_at[corrections], due + join.window)
         until = closed_at + join.window
         kept = flagged(self._remembered(until))
-        numbers = 2 * np.arange(self._plan.folded, self._plan.folded + len(targets)) + (self._sources == NONE)
+        numbers = 2 * np.arange(self._plan.outcomes_learned, self._plan.outcomes_learned + len(targets)) + (
+            self._sources == NONE
+        )
         answers = None if join.answered is None else self._answers(kept)
         self._change_waiting(opened)
         join.closed.remove(self._no_longer_closed())

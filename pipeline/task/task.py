@@ -145,7 +145,7 @@ class Task:
         self.tables.rewind()
 
     def _begin_batch(self) -> Plan:
-        self._plan = Plan(self.predicted * self._stride, self.model.folded, self.stream_time)
+        self._plan = Plan(self.predicted * self._stride, self.model.outcomes_learned, self.stream_time)
         return self._plan
 
     def _finish_batch(self) -> Batch:
@@ -240,7 +240,7 @@ class Task:
             self.predicted,
             plan.next_outcome,
             plan.first,
-            plan.folded,
+            plan.outcomes_learned,
             self.inbox.max_outcomes,
             self.stream_time,
         )
@@ -263,7 +263,7 @@ class Task:
             interactions=self.interactions.position,
             labels=self.labels.position,
             predictions=self.predicted,
-            outcomes=self.model.folded,
+            outcomes=self.model.outcomes_learned,
             pending=self.join.pending_count,
             pending_from=prediction,
             outcomes_from=outcome,
@@ -341,7 +341,7 @@ class Task:
 
     def _lowest_needed(self) -> tuple[int, int]:
         """Return the first predictions and outcomes that a restart needs, apart from the model's."""
-        number, outcome = self.join.lowest_needed(self.predicted * self._stride, self.model.folded)
+        number, outcome = self.join.lowest_needed(self.predicted * self._stride, self.model.outcomes_learned)
         prediction = number // self._stride
         return prediction, min(outcome, self.outbox.since) if self.outbox else outcome
 

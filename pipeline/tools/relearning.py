@@ -59,16 +59,18 @@ def relearn(
     scores: dict[int, float] = {}
     upcoming = next(predictions, None)
     for outcome in outcomes:
-        while upcoming is not None and upcoming.model_version <= model.folded:
-            if upcoming.model_version < model.folded:
+        while upcoming is not None and upcoming.model_version <= model.outcomes_learned:
+            if upcoming.model_version < model.outcomes_learned:
                 raise StateError(
                     f"prediction {upcoming.sequence} was made by version {upcoming.model_version} of the "
-                    f"model, but stands behind predictions of version {model.folded}"
+                    f"model, but stands behind predictions of version {model.outcomes_learned}"
                 )
             scores[upcoming.number] = model.predict_score(upcoming, upcoming.features)
             upcoming = next(predictions, None)
-        if outcome.sequence != model.folded:
-            raise StateError(f"outcome {model.folded} is missing: outcome {outcome.sequence} comes instead")
+        if outcome.sequence != model.outcomes_learned:
+            raise StateError(
+                f"outcome {model.outcomes_learned} is missing: outcome {outcome.sequence} comes instead"
+            )
         score = scores.pop(outcome.prediction_number, outcome.score if outcome.corrects else None)
         if score is None:
             raise StateError(

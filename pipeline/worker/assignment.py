@@ -17,7 +17,7 @@ from pipeline.kafka.offsets import PartitionId
 from pipeline.model.model import Model
 from pipeline.monitoring.monitor import Monitor
 from pipeline.records.schemas import SchemaUnavailableError
-from pipeline.recovery.restore import recover
+from pipeline.recovery.restore import restore
 from pipeline.worker.membership import Membership
 from pipeline.worker.partition import Partition
 from pipeline.worker.progress import Progress
@@ -69,7 +69,7 @@ class Assignment:
         self._topics = topics_of(config)
         self._count = int(settings["partitions"])
         self._recover = partial(
-            recover,
+            restore,
             new_model=new_model,
             settings=settings,
             config=config,
@@ -192,7 +192,12 @@ class Assignment:
         self._monitor.running(task, restored=event == "restored")
         self.source.connect(partition.number, partition.queues)
         self.tables.connect(partition.number, task.tables)
-        _log.info(event, partition=partition.number, predictions=task.predicted, outcomes=task.model.folded)
+        _log.info(
+            event,
+            partition=partition.number,
+            predictions=task.predicted,
+            outcomes=task.model.outcomes_learned,
+        )
 
     def _drop(self, drop: Callable[[Partition], None]) -> None:
         for partition in self.partitions.values():

@@ -26,7 +26,7 @@ from pipeline.worker.throttle import DeadLetterThrottle
 from pipeline.worker.transaction import PartitionCommit
 
 Restoration: TypeAlias = Generator[Task | int]
-"""Yields how many records are left to read, and at last the task: see `pipeline.recovery.restore.recover`."""
+"""Yields how many records are left to read, and at last the task: see `pipeline.recovery.restore.restore`."""
 
 
 class Restore(Protocol):
@@ -40,7 +40,7 @@ class Restore(Protocol):
         texts: WrittenTexts,
         spilled: SpilledPredictions,
     ) -> Restoration:
-        """Restore from a committed position; see `pipeline.recovery.restore.recover`."""
+        """Restore from a committed position; see `pipeline.recovery.restore.restore`."""
 
 
 _log = structlog.get_logger()
@@ -220,7 +220,7 @@ class Partition:
         self.position = position
         if commit.snapshot:
             assert commit.task.snapshot is not None
-            _log.info("snapshot", partition=self.number, outcomes=commit.task.snapshot.folded)
+            _log.info("snapshot", partition=self.number, outcomes=commit.task.snapshot.outcomes_learned)
 
     def revoke(self) -> None:
         """Keep the task of a running partition if it is as it was committed; else close the partition."""
@@ -250,7 +250,7 @@ class Partition:
     def outcomes_since_snapshot(self) -> int:
         """Number of outcomes learned since the last snapshot."""
         snapshot = self.task.snapshot
-        return self.task.model.folded - (snapshot.folded if snapshot else 0)
+        return self.task.model.outcomes_learned - (snapshot.outcomes_learned if snapshot else 0)
 
     @property
     def snapshot_age(self) -> float:

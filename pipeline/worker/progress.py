@@ -30,7 +30,7 @@ class Progress:
     def begin(self, task: Task) -> None:
         """Count a task from where it is."""
         self._predicted += task.predicted
-        self._learned += task.model.folded
+        self._learned += task.model.outcomes_learned
 
     def report(self, partitions: Collection[Partition]) -> None:
         """Log what was restored and processed since the last report, if one is due."""
@@ -42,7 +42,7 @@ class Progress:
                 _log.info("restoring", partition=partition.number, records_left=partition.records_left)
         tasks = [partition.task for partition in partitions if partition.running]
         predicted = sum(task.predicted for task in tasks)
-        learned = sum(task.model.folded for task in tasks)
+        learned = sum(task.model.outcomes_learned for task in tasks)
         if (predicted, learned) != (self._predicted, self._learned):
             rate = round((predicted - self._predicted) / seconds)
             _log.info("progress", predictions=predicted, outcomes=learned, predictions_per_s=rate)

@@ -315,7 +315,13 @@ class TransactionWriter:
             flush(self._producer, self._timeout)
         for task, slot, data, delivery_reports in written:
             self.snapshot_sizes[task.partition] = len(data)
-            folded = task.model.folded
+            outcomes_learned = task.model.outcomes_learned
             task.snapshot_written(
-                snapshot_reference(data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded))
+                snapshot_reference(
+                    data,
+                    slot,
+                    delivery_reports,
+                    outcomes_learned,
+                    task.outcome_offsets.floor(outcomes_learned),
+                )
             )

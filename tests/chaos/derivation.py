@@ -58,7 +58,7 @@ def derive(
 ) -> Iterator[Step]:
     """Go through a partition's outputs in the order in which they say that they came about.
 
-    A prediction was made when as many outcomes had been folded as its `model_version` says. Statistics and
+    A prediction was made when as many outcomes had been learned as its `model_version` says. Statistics and
     learners are fed in that order by a plain loop, which knows no task, join or merge. The challengers know
     nothing at first. Without a policy all labels are learned. Features of live tables follow from the records
     below the offsets that a prediction names, which in a replay follow from its time.
@@ -71,17 +71,17 @@ def derive(
     derivation = _Derivation(expected, challengers, policy, corrections, replayed=replayed)
     learned = iter(outcomes)
     for prediction in predictions:
-        while derivation.folded < prediction.model_version:
+        while derivation.outcomes_learned < prediction.model_version:
             outcome = next(learned, None)
             if outcome is None:
-                raise WrongError(f"outcome {derivation.folded} is missing")
+                raise WrongError(f"outcome {derivation.outcomes_learned} is missing")
             yield derivation.learn(outcome)
         yield derivation.predict(prediction)
     for outcome in learned:
         yield derivation.learn(outcome)
     agree("the number of predictions", derivation.predicted, len(expected.predicted_events))
     outcomes_due = len(expected.predicted_events) + expected.counters["corrected"]
-    agree("the number of outcomes", derivation.folded, outcomes_due)
+    agree("the number of outcomes", derivation.outcomes_learned, outcomes_due)
 
 
 class _Derivation:
@@ -95,7 +95,7 @@ class _Derivation:
         replayed: bool,
     ) -> None:
         self.predicted = 0
-        self.folded = 0
+        self.outcomes_learned = 0
         self._asked = 0
         self._policy = policy
         self._expected = expected
@@ -118,7 +118,7 @@ class _Derivation:
             raise WrongError(f"{name} is one too many: event {prediction.event_id}")
         event, world = self._expected.predicted_events[self.predicted], self._expected.world
         agree(f"{name}: event_id", prediction.event_id, event)
-        agree(f"{name}: model_version", prediction.model_version, self.folded)
+        agree(f"{name}: model_version", prediction.model_version, self.outcomes_learned)
         user, video = int(world.users[event]), int(world.videos[event])
         agree(f"{name}: ids", prediction.ids, (user, video))
         agree(f"{name}: timestamp", prediction.timestamp, int(world.times[event]))
@@ -139,8 +139,8 @@ class _Derivation:
         return Step(event, learned=False)
 
     def learn(self, outcome: Outcome) -> Step:
-        name = f"outcome {self.folded}"
-        agree(f"{name}: sequence", outcome.sequence, self.folded)
+        name = f"outcome {self.outcomes_learned}"
+        agree(f"{name}: sequence", outcome.sequence, self.outcomes_learned)
         prediction = self._waiting.pop(outcome.event_id, None)
         if prediction is None and outcome.event_id in self._answered:
             return self._correct(name, outcome)
@@ -165,7 +165,7 @@ class _Derivation:
         agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), expected)
         if event in self._expected.world.corrected:
             self._answered[event] = prediction, ratio
-        self.folded += 1
+        self.outcomes_learned += 1
         return Step(event, learned=True)
 
     def _correct(self, name: str, outcome: Outcome) -> Step:
@@ -192,7 +192,7 @@ class _Derivation:
         else:
             self._teach(prediction.features, taught)
             self._statistics.update(prediction.ids, watched, ratio)
-        self.folded += 1
+        self.outcomes_learned += 1
         return Step(event, learned=True)
 
     def _rows(self, name: str, prediction: Prediction) -> list[float]:

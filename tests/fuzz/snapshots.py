@@ -63,7 +63,7 @@ def restore(data: bytes, subject: Subject) -> str:
         unpack(snapshot_bytes(log, reference, model), model)
     except StateError:
         return "refused"
-    first = model.folded
+    first = model.outcomes_learned
     try:
         with np.errstate(all="ignore"):
             model.learn_many([replace(event, sequence=first + row) for row, event in enumerate(EVENTS)])

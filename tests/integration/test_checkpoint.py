@@ -37,8 +37,8 @@ def refused(result: Result, kind: type[ForksError] = StateError) -> str:
     return str(result.exception)
 
 
-def folded(pipeline: Pipeline, count: int) -> bytes:
-    """The snapshot of the first outcomes, folded by hand."""
+def outcomes_learned(pipeline: Pipeline, count: int) -> bytes:
+    """The snapshot of the first outcomes, outcomes_learned by hand."""
     model = ModelFactory(Config()).new_model()
     for record in pipeline.read_json(pipeline.topics.outcomes)[:count]:
         model.learn_one(msgspec.convert(record, Outcome))
@@ -51,7 +51,7 @@ def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> None:
     for record in pipeline.read_json(pipeline.topics.predictions):
         prediction = msgspec.convert(record, Prediction)
         interaction = msgspec.convert(record | {"video_duration": 0}, KuaiRecInteraction)
-        while model.folded < prediction.model_version:
+        while model.outcomes_learned < prediction.model_version:
             model.learn_one(next(outcomes))
         assert model.predict(interaction).score == prediction.score
 
@@ -73,13 +73,13 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
 
     exported = checkpoint(pipeline, "export", "--partition", "0", "--out", str(file), "--json")
     done = json.loads(exported.stdout)
-    assert file.read_bytes() == folded(pipeline, half)
+    assert file.read_bytes() == outcomes_learned(pipeline, half)
     assert (done["outcomes"], done["sha256"]) == (half, hashlib.sha256(file.read_bytes()).hexdigest())
     assert "learner.weights" in load_file(file)
     figures = json.loads(checkpoint(pipeline, "show", "--partition", "0", "--json").stdout)
     assert (figures["outcomes"], figures["updates"], figures["preset"]) == (half, half, "practical")
 
-    file.write_bytes(folded(pipeline, older))
+    file.write_bytes(outcomes_learned(pipeline, older))
     imported = checkpoint(pipeline, "import", str(file), "--partition", "0")
     assert f"{half - older:,} since are learned" in imported.stdout, imported.exception
     [listed] = json.loads(checkpoint(pipeline, "list", "--json").stdout)
@@ -92,7 +92,7 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
     pipeline.run_until({outcomes: len(events)}, instance=None)
     assert_predictions_follow_from_outcomes(pipeline)
     [listed] = json.loads(checkpoint(pipeline, "list", "--json").stdout)
-    whole = hashlib.sha256(folded(pipeline, len(events))).hexdigest()
+    whole = hashlib.sha256(outcomes_learned(pipeline, len(events))).hexdigest()
     assert listed["snapshot"]["sha256"] == whole
 
 

@@ -245,7 +245,7 @@ def test_what_partitions_have_shared_is_derived_too(
                 assert getattr(derived, name) == getattr(written, name), name
             assert snapshot is not None
             assert written.snapshot is not None
-            assert snapshot.folded == written.snapshot.folded
+            assert snapshot.outcomes_learned == written.snapshot.outcomes_learned
             assert hashlib.sha256(snapshot.data).hexdigest() == written.snapshot.sha256
 
 

@@ -52,7 +52,10 @@ def state_of(session: Session) -> PartitionState:
 
 def learned(session: Session, outcomes: int) -> bool:
     """Whether partition 0 is running and has learned this many outcomes."""
-    return state_of(session) is PartitionState.RUNNING and session.partitions[0].task.model.folded >= outcomes
+    return (
+        state_of(session) is PartitionState.RUNNING
+        and session.partitions[0].task.model.outcomes_learned >= outcomes
+    )
 
 
 def leave_group(session: Session) -> None:

@@ -87,7 +87,7 @@ class OutputLog:
         self.dead_letters += batch.dead_letters
         self.shares += [self.types.shares.decode(encode(share)) for share in batch.shares]
         if snapshot:
-            offset = task.outcome_offsets.floor(task.model.folded)
+            offset = task.outcome_offsets.floor(task.model.outcomes_learned)
             task.snapshot_written(self._write(task.model, task.snapshot, offset))
         self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
         self.encoder.follow(task.join)
@@ -99,7 +99,7 @@ class OutputLog:
         """Write a model whole after another."""
         self.snapshots.append(data := pack(model))
         chunks, digest = [len(self.snapshots) - 1], sha256(data).hexdigest()
-        return SnapshotReference(chunks, digest, next_slot(before), model.folded, outcome_offset)
+        return SnapshotReference(chunks, digest, next_slot(before), model.outcomes_learned, outcome_offset)
 
     def install(self, learner: ForksSettings) -> Task:
         """Fold all outcomes under other settings, go on from that model, and restore."""

@@ -199,7 +199,7 @@ class Plain:
             output.features,
             *tables,
             *record.carried,
-            self.model.folded,
+            self.model.outcomes_learned,
             *((position,) if self.items else ()),
             self._slates,
             output.challengers,
@@ -276,7 +276,7 @@ class Plain:
         known_at = self._deadline(prediction) if label is None else label.timestamp
         corrects, former, before = status in {"corrected", "replaced"}, prediction.learned, prediction.weight
         closed_at = max(known_at, self._deadline(prediction)) if corrects else known_at
-        prediction.until, prediction.outcome = closed_at + self.join.window, model.folded
+        prediction.until, prediction.outcome = closed_at + self.join.window, model.outcomes_learned
         prediction.label = label
         learned: Any = model.target.missing_label(self.join.on_missing)
         if label is not None:
@@ -306,7 +306,7 @@ class Plain:
             model.replace_example(record, record.features, former, value, former_weight=before, weight=weight)
         elif learned is not None:
             model.learn_example(record, record.features, value, weight)
-        model.folded += 1
+        model.outcomes_learned += 1
         prediction.learned, prediction.weight = None if learned is None else value, weight
         self.closed.append(prediction)
         while len(self.closed) > self.join.max_closed:
@@ -316,7 +316,7 @@ class Plain:
     def _write_outcome(self, record: Any, **said: Any) -> None:
         make = self.types.outcome
         names = [field.name for field in msgspec.structs.fields(make)]
-        fields = said | {"prediction_sequence": record.sequence, "sequence": self.model.folded}
+        fields = said | {"prediction_sequence": record.sequence, "sequence": self.model.outcomes_learned}
         fields = {name: fields.get(name, getattr(record, name, None)) for name in names}
         self.written.outcomes.append(encode(make(**fields)))
 

@@ -136,7 +136,7 @@ snapshots = st.builds(
     chunks=st.lists(counts, min_size=1, max_size=3),
     sha256=st.text("0123456789abcdef", min_size=64, max_size=64),
     slot=st.integers(0, 1),
-    folded=counts,
+    outcomes_learned=counts,
     outcome_offset=counts,
 )
 texts = st.dictionaries(st.text(), st.text(), max_size=3)

@@ -198,7 +198,7 @@ def record(
     delivery = Delivery(task, given_inputs)
     for step, snapshot in drawn:
         delivery.deliver(step)
-        log.commit(task, task.advance(step.limit), snapshot and task.model.folded > 0)
+        log.commit(task, task.advance(step.limit), snapshot and task.model.outcomes_learned > 0)
     recording = Recording.of(given_inputs, log)
     recording.join = join or recording.join
     return recording

@@ -100,7 +100,7 @@ class Derivation:
         self.requested = asked
         """Number of predictions whose label was requested; None if it is unknown."""
         self._epochs = epochs
-        self._begin = epochs.current.folded
+        self._begin = epochs.current.outcomes_learned
         self._join = join
         self._policy = policy
         self._correctable: OrderedDict[int, _Answered] = OrderedDict()
@@ -148,7 +148,7 @@ class Derivation:
             self._check_prediction(upcoming)
             yield upcoming
             upcoming = next(predictions, None)
-        self._check_scores(self._epochs.current.folded)
+        self._check_scores(self._epochs.current.outcomes_learned)
         if self._scores is not None:
             self._scores.finish()
 
@@ -171,9 +171,9 @@ class Derivation:
         if written.sequence < self._derivable.predictions:
             self._result.checked[OTHER_ARITHMETIC] += 1
             return
-        if model.folded < self._begin or written.model_version < self._begin:
+        if model.outcomes_learned < self._begin or written.model_version < self._begin:
             return
-        if self._has_gap and written.model_version > model.folded:
+        if self._has_gap and written.model_version > model.outcomes_learned:
             return
         output = model.predict(written, written.features[model.features.running :])
         derived = msgspec.structs.replace(
@@ -182,7 +182,7 @@ class Derivation:
             probability=output.probability,
             predicted=output.predicted,
             features=output.features,
-            model_version=model.folded,
+            model_version=model.outcomes_learned,
             sequence=written.sequence,
             challengers=output.challengers,
             asked=self._asks(written, output, predicted, before),
@@ -243,7 +243,7 @@ class Derivation:
 
     def _check_gap(self, decoded: DecodedRecord[Outcome]) -> None:
         """Report a missing outcome: records after it cannot be derived."""
-        sequence, learned = decoded.record.sequence, self._epochs.current.folded
+        sequence, learned = decoded.record.sequence, self._epochs.current.outcomes_learned
         if not self._has_gap and sequence > learned:
             self._has_gap = True
             expected = f"outcome {learned}, without which nothing after it can be derived"
@@ -314,7 +314,7 @@ class Derivation:
 
     def _compare_snapshot(self) -> None:
         model = self._epochs.current
-        if self._snapshot is None or model.folded != self._snapshot[0]:
+        if self._snapshot is None or model.outcomes_learned != self._snapshot[0]:
             return
         learned, data, offset = self._snapshot
         self._result.checked["snapshots compared with the model"] += 1

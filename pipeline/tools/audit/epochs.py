@@ -58,5 +58,5 @@ class SettingsEpochs:
     def learn_one(self, outcome: Outcome) -> None:
         """Let every model learn an outcome whose epoch had not ended before it."""
         for model in self._models[bisect_right(self._outcomes, outcome.sequence) :]:
-            if model.folded == outcome.sequence:
+            if model.outcomes_learned == outcome.sequence:
                 model.learn_one(outcome)

@@ -128,7 +128,7 @@ def run_audit(
             whole = not from_snapshot and derivable_from(checkpoint.state) == Derivable(0, 0)
             current = None if whole else _from_snapshot(factory, checkpoint, topics, result)
             epochs = SettingsEpochs(earlier, models, current or factory.new_model())
-            folded_from, ended = epochs.current.folded, len(earlier)
+            folded_from, ended = epochs.current.outcomes_learned, len(earlier)
             others = other_libraries(checkpoint.state)
             audit(
                 _audit_input(reader, topics, checkpoint),

@@ -86,9 +86,13 @@ class _Audit:
         self.bounds = OffsetBounds(audit_input.state)
         self.predicted, self.labelled = OutputIndex(), OutputIndex()
         snapshot, reference = None, audit_input.state.snapshot
-        folded = epochs.current.folded
-        if reference is not None and audit_input.snapshot is not None and folded < reference.folded:
-            snapshot = (reference.folded, audit_input.snapshot, reference.chunks[0])
+        outcomes_learned = epochs.current.outcomes_learned
+        if (
+            reference is not None
+            and audit_input.snapshot is not None
+            and outcomes_learned < reference.outcomes_learned
+        ):
+            snapshot = (reference.outcomes_learned, audit_input.snapshot, reference.chunks[0])
         asked = 0 if audit_input.predictions.complete else None
         self.derivation = Derivation(
             epochs,

@@ -93,7 +93,7 @@ class ScoreCheck:
         if line.arithmetic != ARITHMETIC_HERE:
             self._result.checked[OTHER_ARITHMETIC] += 1
             return
-        if model.folded != line.model_version:
+        if model.outcomes_learned != line.model_version:
             self._result.checked[EARLIER] += 1
             return
         try:

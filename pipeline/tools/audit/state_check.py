@@ -33,7 +33,7 @@ class OffsetBounds:
             ("outcome", state.outcomes_from): state.outcome_offset,
         }
         for snapshot in state.snapshots:
-            key = ("outcome", snapshot.folded)
+            key = ("outcome", snapshot.outcomes_learned)
             self._bounds[key] = max(snapshot.outcome_offset, self._bounds.get(key, 0))
         self.out_of_bounds: list[str] = []
         """Descriptions of records that lie below the offset from which the state record names them."""
@@ -111,9 +111,9 @@ def check_state(
         expected = f"stream_time of {bounds.latest} or later"
         _add_difference(audit_input, result, expected, f"stream_time {state.stream_time}")
     for snapshot in state.snapshots:
-        if snapshot.folded > state.outcomes:
+        if snapshot.outcomes_learned > state.outcomes:
             expected = f"a snapshot of at most {state.outcomes} outcomes"
-            _add_difference(audit_input, result, expected, f"one of {snapshot.folded}")
+            _add_difference(audit_input, result, expected, f"one of {snapshot.outcomes_learned}")
     for out_of_bounds in bounds.out_of_bounds:
         _add_difference(
             audit_input, result, "records at or after the offsets that the state record names", out_of_bounds

@@ -42,13 +42,13 @@ def verify(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outco
     StateError
         If the candidate has learned something else, or if outcomes are missing, so that this is unknown.
     """
-    version = candidate.folded
-    earlier, later = sorted((candidate, trusted), key=lambda model: model.folded)
+    version = candidate.outcomes_learned
+    earlier, later = sorted((candidate, trusted), key=lambda model: model.outcomes_learned)
     lowest = begin
     batch: list[Outcome] = []
     for offset, outcome in outcomes:
-        expected = earlier.folded + len(batch)
-        if expected == later.folded or outcome.sequence > expected:
+        expected = earlier.outcomes_learned + len(batch)
+        if expected == later.outcomes_learned or outcome.sequence > expected:
             break
         if outcome.sequence < version:
             lowest = offset + 1
@@ -58,10 +58,10 @@ def verify(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outco
             earlier.learn_many(batch)
             batch.clear()
     earlier.learn_many(batch)
-    if earlier.folded < later.folded:
+    if earlier.outcomes_learned < later.outcomes_learned:
         raise StateError(
-            f"outcome {earlier.folded} is missing from the log, so whether the snapshot of {version} "
-            "outcomes belongs to it cannot be verified"
+            f"outcome {earlier.outcomes_learned} is missing from the log, so whether the snapshot of "
+            f"{version} outcomes belongs to it cannot be verified"
         )
     if pack(candidate) != pack(trusted):
         raise StateError(

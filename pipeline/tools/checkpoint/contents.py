@@ -100,7 +100,7 @@ def contents(data: bytes, settings: dict[str, Any], stream: Stream = KUAIREC) ->
         inverse_hessian = tensors["learner.inverse_hessian"]
         eigenvalues = np.linalg.eigvalsh(inverse_hessian)
         return Contents(
-            outcomes=plain.folded,
+            outcomes=plain.outcomes_learned,
             bytes=len(data),
             preset=preset,
             changes=changes,

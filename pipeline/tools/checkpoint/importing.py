@@ -52,13 +52,13 @@ def import_snapshot(group: Group, partition: int, data: bytes) -> State:
     refuse_other_settings(committed_state.state, factory.settings(group.partitions))
     try:
         candidate = _read(data, factory, committed_state.state)
-        folded = candidate.folded
+        outcomes_learned = candidate.outcomes_learned
         lowest = _verified(group, committed_state.state, candidate, data, factory)
     except StateError:
         _refuse_earlier_epoch(group, committed_state.state, data, factory)
         raise
     state = msgspec.structs.replace(committed_state.state, previous=committed_state.state.snapshot)
-    install(group, [Replacement(committed_state, state, data, folded, lowest)])
+    install(group, [Replacement(committed_state, state, data, outcomes_learned, lowest)])
     return committed_state.state
 
 
@@ -69,10 +69,10 @@ def _read(data: bytes, factory: ModelFactory, state: State) -> Model:
         raise StateError(
             "the file holds a model of these settings, but not in the format that a worker writes"
         )
-    if candidate.folded > state.outcomes:
+    if candidate.outcomes_learned > state.outcomes:
         raise StateError(
-            f"the snapshot holds {candidate.folded} outcomes, but partition {state.partition} has only "
-            f"{state.outcomes}"
+            f"the snapshot holds {candidate.outcomes_learned} outcomes, but partition {state.partition} has "
+            f"only {state.outcomes}"
         )
     return candidate
 
@@ -83,7 +83,7 @@ def _verified(group: Group, state: State, candidate: Model, data: bytes, factory
         return state.snapshot.outcome_offset
     trusted, usable = read_snapshot(group.log(state.partition), state, factory.new_model)
     begin = usable.snapshot.outcome_offset if usable.snapshot else 0
-    if candidate.folded < trusted.folded:
+    if candidate.outcomes_learned < trusted.outcomes_learned:
         begin = 0
     return verify(candidate, trusted, _outcomes(group, state.partition, begin), begin)
 

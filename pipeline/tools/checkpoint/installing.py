@@ -32,10 +32,10 @@ class Replacement(NamedTuple):
     """The state record to write; `install` sets its reference to the snapshot."""
     data: bytes
     """Bytes of the snapshot."""
-    folded: int
+    outcomes_learned: int
     """Outcomes that the snapshot has learned."""
     outcome_offset: int
-    """No outcome from `folded` on lies below this offset."""
+    """No outcome from `outcomes_learned` on lies below this offset."""
 
     @classmethod
     def under(cls, settings: dict[str, str], committed_state: CommittedState, data: bytes) -> Replacement:
@@ -59,10 +59,10 @@ class NewSnapshot(NamedTuple):
 
     data: bytes
     slot: int
-    folded: int
+    outcomes_learned: int
     """Outcomes that it has learned."""
     outcome_offset: int
-    """No outcome from `folded` on lies below this offset."""
+    """No outcome from `outcomes_learned` on lies below this offset."""
 
 
 class NewCheckpoint(NamedTuple):
@@ -98,9 +98,10 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
 
     checkpoints = [
         NewCheckpoint(
-            state, NewSnapshot(data, next_slot(committed_state.state.snapshot), folded, outcome_offset)
+            state,
+            NewSnapshot(data, next_slot(committed_state.state.snapshot), outcomes_learned, outcome_offset),
         )
-        for committed_state, state, data, folded, outcome_offset in replacements
+        for committed_state, state, data, outcomes_learned, outcome_offset in replacements
     ]
     write_checkpoints(group, checkpoints, unchanged)
 
@@ -161,7 +162,7 @@ def _write_snapshots(
         else msgspec.structs.replace(
             state,
             snapshot=snapshot_reference(
-                snapshot.data, snapshot.slot, reports, snapshot.folded, snapshot.outcome_offset
+                snapshot.data, snapshot.slot, reports, snapshot.outcomes_learned, snapshot.outcome_offset
             ),
         )
         for (state, snapshot), reports in zip(checkpoints, written, strict=True)

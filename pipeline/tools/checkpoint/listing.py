@@ -66,4 +66,4 @@ def _check_snapshot(group: Group, partition: int, reference: SnapshotReference |
             damage = "its bytes have another SHA-256"
     except StateError as error:
         damage = str(error)
-    return Snapshot(reference.folded, reference.chunks, size, reference.sha256, age, damage)
+    return Snapshot(reference.outcomes_learned, reference.chunks, size, reference.sha256, age, damage)

@@ -272,8 +272,8 @@ def _state(state: State) -> Iterator[Text]:
         reference = state.snapshot
         chunks = ", ".join(map(str, reference.chunks))
         snapshot = (
-            f"slot {reference.slot} of {reference.folded:,} outcomes, chunks at {chunks}, outcomes since "
-            f"from {reference.outcome_offset}, SHA-256 {printable(reference.sha256, 16)}"
+            f"slot {reference.slot} of {reference.outcomes_learned:,} outcomes, chunks at {chunks}, outcomes "
+            f"since from {reference.outcome_offset}, SHA-256 {printable(reference.sha256, 16)}"
         )
     for name, value in {
         "next input": f"interactions {state.interactions.offset}, labels {state.labels.offset}",

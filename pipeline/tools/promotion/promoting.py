@@ -82,11 +82,11 @@ class Promotion:
         log = self._group.log(state.partition)
         model, usable = read_snapshot(log, state, self._before.new_model)
         begin = usable.snapshot.outcome_offset if usable.snapshot else 0
-        for chunk in log.outcomes(begin, first=model.folded, stop=state.outcomes, later=True):
+        for chunk in log.outcomes(begin, first=model.outcomes_learned, stop=state.outcomes, later=True):
             if not chunk:
                 continue
             try:
-                model.learn_columns(chunk.outcomes[model.folded - chunk.sequences[0] :])
+                model.learn_columns(chunk.outcomes[model.outcomes_learned - chunk.sequences[0] :])
             except ValueError as error:
                 raise StateError(f"partition {state.partition}: {error}") from error
         return model
@@ -95,4 +95,4 @@ class Promotion:
 def _outcomes_since_snapshot(committed_state: CommittedState) -> int:
     """Return the number of outcomes since the snapshot."""
     snapshot = committed_state.state.snapshot
-    return committed_state.state.outcomes - (snapshot.folded if snapshot else 0)
+    return committed_state.state.outcomes - (snapshot.outcomes_learned if snapshot else 0)

@@ -85,7 +85,7 @@ def swap(model: Model, empty: Model, name: str, former: str) -> Model:
     empty.learner = champion
     for each, challenger in empty.challengers.items():
         challenger.learner = model.learner if each == former else model.challengers[each].learner
-    empty.statistics, empty.folded = model.statistics, model.folded
+    empty.statistics, empty.outcomes_learned = model.statistics, model.outcomes_learned
     return empty
 
 

@@ -175,11 +175,19 @@ class Rebuild:
             scored = relearn(model, predictions, outcomes)
             while len(part := np.fromiter(islice(scored, _until_next(model, snapshot)), SCORED_OUTCOME)):
                 parts.append(part)
-                progress(model.folded)
-                if snapshot is not None and model.folded == snapshot.folded and not (self.changes or others):
+                progress(model.outcomes_learned)
+                if (
+                    snapshot is not None
+                    and model.outcomes_learned == snapshot.outcomes_learned
+                    and not (self.changes or others)
+                ):
                     same = hashlib.sha256(pack(model)).hexdigest() == snapshot.sha256
         partition_rebuild = PartitionRebuild(
-            state.partition, model.folded, snapshot.folded if snapshot else None, same, others
+            state.partition,
+            model.outcomes_learned,
+            snapshot.outcomes_learned if snapshot else None,
+            same,
+            others,
         )
         return np.concatenate([np.empty(0, SCORED_OUTCOME), *parts]), partition_rebuild, model
 
@@ -194,5 +202,5 @@ def _report_progress(progress: Callable[[int], None], before: int, learned: int)
 
 def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
     """Return the number of outcomes up to the next progress report or the snapshot."""
-    to_snapshot = snapshot.folded - model.folded if snapshot else 0
+    to_snapshot = snapshot.outcomes_learned - model.outcomes_learned if snapshot else 0
     return min(PROGRESS_EVERY, to_snapshot) if to_snapshot > 0 else PROGRESS_EVERY

@@ -157,4 +157,4 @@ def test_a_stream_of_one_entity_may_have_a_table_by_its_id(tmp_path: Path) -> No
         *(0, 0, 1.0, True, 6, True, 0.5, "labelled", 0),
     )
     model.learn_one(made)
-    assert model.folded == model.learner.updates == 1
+    assert model.outcomes_learned == model.learner.updates == 1

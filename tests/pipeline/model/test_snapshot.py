@@ -39,15 +39,15 @@ def outcome(model: Model, interaction: KuaiRecInteraction, label: bool, ratio: f
         probability=output.probability,
         predicted=output.score > 0.0,
         features=output.features,
-        model_version=model.folded,
-        prediction_sequence=model.folded,
+        model_version=model.outcomes_learned,
+        prediction_sequence=model.outcomes_learned,
         watch_ratio=ratio,
         label=label,
         label_timestamp=interaction.timestamp,
         correct=output.predicted == label,
         loss=model.loss(output.score, ratio),
         status="labelled",
-        sequence=model.folded,
+        sequence=model.outcomes_learned,
     )
 
 
@@ -83,7 +83,7 @@ def test_a_restored_model_gives_the_same_bytes_and_goes_on_with_the_same_bits(
     assert model.learner.state()["stage"] == stage
     copy = restored(pack(model))
     assert pack(copy) == pack(model)
-    assert copy.folded == model.folded == events
+    assert copy.outcomes_learned == model.outcomes_learned == events
     assert teach(copy, events, events + LONG) == teach(model, events, events + LONG)
     assert pack(copy) == pack(model)
 
@@ -160,14 +160,14 @@ def test_packing_leaves_the_model_alone() -> None:
     first = pack(model)
     assert pack(model) == first
     teach(model, LONG, LONG + 5)
-    assert restored(first).folded == LONG
+    assert restored(first).outcomes_learned == LONG
 
 
 def test_the_default_learner_comes_back_in_both_stages() -> None:
     defaults = learner_settings(Learner(), 0)
     model = Model(defaults, Tables(), 1_000)
     for end in (90, 400):
-        teach(model, model.folded, end)
+        teach(model, model.outcomes_learned, end)
         copy = Model(defaults, Tables(), 1_000)
         unpack(pack(model), copy)
         assert teach(copy, end, end + 300) == teach(model, end, end + 300)

@@ -28,7 +28,7 @@ def test_what_is_explained_is_what_was_written(given_inputs: Inputs, limit: int)
     task = new_task()
     for batch in batches(task, given_inputs, limit):
         written, found = batch.predictions, explain_last(task, batch)
-        unchanged = len(written) > 0 and written.versions[-1] == task.model.folded
+        unchanged = len(written) > 0 and written.versions[-1] == task.model.outcomes_learned
         assert (found is not None) == unchanged
         if found is not None:
             assert found.score == written.scores[-1]

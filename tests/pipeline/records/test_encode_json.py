@@ -57,6 +57,6 @@ def test_a_float_reads_back_with_the_same_bits(value: float) -> None:
 
 
 def test_a_struct_keeps_the_order_and_the_names_of_its_fields() -> None:
-    reference = SnapshotReference(chunks=[5, 6], sha256="00", slot=1, folded=3, outcome_offset=4)
+    reference = SnapshotReference(chunks=[5, 6], sha256="00", slot=1, outcomes_learned=3, outcome_offset=4)
     assert encode_json(reference) == encode(reference)
     assert msgspec.json.decode(encode_json(reference), type=SnapshotReference) == reference

@@ -193,7 +193,7 @@ def test_a_model_has_the_same_snapshot_whatever_is_decoded_to_columns(
     others: set[int], cuts: set[int]
 ) -> None:
     records = [msgspec.json.decode(value, type=Outcome) for value in written()]
-    expected, folded = new_model(), new_model()
+    expected, outcomes_learned = new_model(), new_model()
     for row in others:
         replaced = {"status": "replaced", "former": 0.25} if row % 3 else {"asked": True}
         records[row] = replace(records[row], **replaced)
@@ -202,8 +202,8 @@ def test_a_model_has_the_same_snapshot_whatever_is_decoded_to_columns(
     found = OutcomeDecoder(OutputTypes.of(KUAIREC)).decode([*map(encode, records)])
     assert {*found.records} == others
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(records)], strict=True):
-        folded.learn_columns(found[begin:end])
-    assert pack(folded) == pack(expected)
+        outcomes_learned.learn_columns(found[begin:end])
+    assert pack(outcomes_learned) == pack(expected)
 
 
 def test_what_a_worker_compiles_at_its_start_is_usual() -> None:

@@ -34,7 +34,7 @@ def written() -> tuple[Task, OutputLog]:
         log.commit(task, task.advance(20), snapshot=number in {1, 3, 5})
     assert task.snapshot is not None
     assert task.previous is not None
-    assert 0 < task.previous.folded < task.snapshot.folded < task.model.folded
+    assert 0 < task.previous.outcomes_learned < task.snapshot.outcomes_learned < task.model.outcomes_learned
     assert (task.previous.chunks, task.snapshot.chunks) == ([PREVIOUS], [LATEST])
     assert task.previous.slot != task.snapshot.slot
     return task, log

@@ -42,8 +42,14 @@ def versions(number: int) -> dict[str, str]:
     return {**libraries_here(), "numba": f"0.{number}"}
 
 
-def snapshot(folded: int) -> SnapshotReference:
-    return SnapshotReference([folded], f"{folded:064x}", slot=0, folded=folded, outcome_offset=folded)
+def snapshot(outcomes_learned: int) -> SnapshotReference:
+    return SnapshotReference(
+        [outcomes_learned],
+        f"{outcomes_learned:064x}",
+        slot=0,
+        outcomes_learned=outcomes_learned,
+        outcome_offset=outcomes_learned,
+    )
 
 
 OLD = {"numba": "0.64.0", "llvmlite": "0.46.0", "numpy": "2.4.6", "scipy": "1.17.1", "blas": "openblas"}

@@ -218,7 +218,7 @@ def log() -> OutputLog:
         log.commit(task, task.advance(10), snapshot=number == 1)
     assert log.state is not None
     assert log.state.snapshot is not None
-    assert 0 < log.state.snapshot.folded < log.state.outcomes
+    assert 0 < log.state.snapshot.outcomes_learned < log.state.outcomes
     assert log.state.pending >= 2
     log.restore()
     return log
@@ -227,7 +227,9 @@ def log() -> OutputLog:
 def test_a_missing_outcome_is_named(log: OutputLog) -> None:
     assert log.state is not None
     assert log.state.snapshot is not None
-    for missing in range(min(log.state.snapshot.folded, log.state.outcomes_from), log.state.outcomes):
+    for missing in range(
+        min(log.state.snapshot.outcomes_learned, log.state.outcomes_from), log.state.outcomes
+    ):
         damaged = OutputLog(log.predictions, list(log.outcomes), snapshots=log.snapshots, state=log.state)
         del damaged.outcomes[missing]
         with pytest.raises(StateError, match=rf"outcome {missing} of partition 0 is missing"):
@@ -237,7 +239,7 @@ def test_a_missing_outcome_is_named(log: OutputLog) -> None:
 def test_outcomes_that_begin_too_late_are_named(log: OutputLog) -> None:
     assert log.state is not None
     assert log.state.snapshot is not None
-    first = min(log.state.snapshot.folded, log.state.outcomes_from)
+    first = min(log.state.snapshot.outcomes_learned, log.state.outcomes_from)
     del log.outcomes[: first + 1]
     offset, _ = log.outcomes[0]
     with pytest.raises(

@@ -62,7 +62,7 @@ def written(
     delivery, states = Delivery(task, given_inputs), []  # type: ignore[arg-type]  # drawn by the test
     for step, snapshot in (*drawn, (REST, False)):
         delivery.deliver(step)
-        log.commit(task, task.advance(step.limit), snapshot and task.model.folded > 0)
+        log.commit(task, task.advance(step.limit), snapshot and task.model.outcomes_learned > 0)
         assert log.state is not None
         states.append(log.state)
     return Written(log.outcomes, states, log)
@@ -114,7 +114,7 @@ def test_every_answer_is_that_of_a_model_which_has_learned_so_many_outcomes(
     answers[0] = [expected.predict(each).score for each in CANDIDATES]
     for outcome in records:
         expected.learn_one(outcome)
-        answers[expected.folded] = [expected.predict(each).score for each in CANDIDATES]
+        answers[expected.outcomes_learned] = [expected.predict(each).score for each in CANDIDATES]
     next_state, noted = first, begin_with
     while True:
         if chance.random() < 0.4 and place < len(wrote.outcomes):
@@ -266,8 +266,8 @@ def test_where_another_arithmetic_begins_the_model_is_restored_as_the_worker_has
     partition.note_state(msgspec.structs.replace(began, stream_time=began.stream_time + 7))
     model = restored(wrote, began)[0].model
     model.arithmetic = arithmetic_of(began)
-    partition.restored(Restored(model, began, NoTables()), wrote.outcomes[model.folded][0])
-    partition.note_outcomes(wrote.chunk(model.folded, len(wrote.outcomes)))
+    partition.restored(Restored(model, began, NoTables()), wrote.outcomes[model.outcomes_learned][0])
+    partition.note_outcomes(wrote.chunk(model.outcomes_learned, len(wrote.outcomes)))
     while partition.advance():
         pass
     answer = score(partition)

@@ -347,7 +347,7 @@ def test_every_message_has_exactly_one_disposition(given_inputs: Inputs) -> None
     offsets = [(dead_letter.source.topic, dead_letter.source.offset) for dead_letter in batch.dead_letters]
     assert len(offsets) == len(set(offsets))
     assert count["predictions"] == len(batch.predictions)
-    assert count["labelled"] + count["expired"] == len(batch.outcomes) == task.model.folded
+    assert count["labelled"] + count["expired"] == len(batch.outcomes) == task.model.outcomes_learned
 
 
 @examples(100)

@@ -103,7 +103,7 @@ def test_a_label_of_weight_0_is_an_outcome_that_teaches_the_learner_nothing() ->
     given_inputs = inputs([interaction(n, 10 * n) for n in range(30)], [label(n, 10 * n) for n in range(30)])
     task, written = run(with_weights(given_inputs, [0]), model=new_model(weighted=True))
     outcomes = outcomes_of(written)
-    assert len(outcomes) == task.model.folded == 30
+    assert len(outcomes) == task.model.outcomes_learned == 30
     assert all(each.label is True and each.loss is not None for each in outcomes)
     assert task.model.learner.updates == 0
     assert outcomes[-1].features[0] != outcomes[0].features[0]  # means of labels count them

@@ -156,7 +156,7 @@ def test_a_snapshot_is_due_after_enough_outcomes_and_on_stopping_after_any(log: 
         for outcomes in (1_000, 1)
     )
     done, _ = run(inputs([interaction(n, n) for n in range(5)], [label(n, n + 1) for n in range(5)]))
-    learned = done.model.folded
+    learned = done.model.outcomes_learned
     assert learned
 
     def of(config: Config) -> Partition:

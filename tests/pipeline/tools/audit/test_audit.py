@@ -34,7 +34,7 @@ def test_the_run_has_every_disposition(run: Recording) -> None:
     assert run.state.waiting
     assert run.state.pending
     assert run.model().learner.state()["stage"] == 2
-    assert 0 < run.model().folded < run.state.outcomes
+    assert 0 < run.model().outcomes_learned < run.state.outcomes
 
 
 def test_a_run_is_clean_and_everything_in_it_was_looked_at(run: Recording) -> None:
@@ -55,12 +55,14 @@ def test_a_run_is_clean_and_everything_in_it_was_looked_at(run: Recording) -> No
 def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording) -> None:
     result = run.audit(from_snapshot=True)
     assert result.findings == []
-    folded = run.model().folded
+    outcomes_learned = run.model().outcomes_learned
     versions = [
         msgspec.json.decode(each.value or b"", type=Prediction).model_version for each in run.predictions
     ]
-    assert result.checked["outcomes learned"] == len(run.outcomes) - folded
-    assert result.checked["predictions derived again"] == sum(version >= folded for version in versions)
+    assert result.checked["outcomes learned"] == len(run.outcomes) - outcomes_learned
+    assert result.checked["predictions derived again"] == sum(
+        version >= outcomes_learned for version in versions
+    )
 
 
 @examples(75)
@@ -169,9 +171,11 @@ def with_epoch(run: Recording, versions: dict[str, str], predictions: int, outco
 
 
 def test_predictions_of_another_arithmetic_are_compared_with_their_outcomes_alone(run: Recording) -> None:
-    folded = run.model().folded
-    first = next(n for n in range(len(run.predictions)) if prediction_of(run, n).model_version >= folded)
-    with_epoch(run, {"numpy": "2.4.6"}, first + 5, folded + 3)
+    outcomes_learned = run.model().outcomes_learned
+    first = next(
+        n for n in range(len(run.predictions)) if prediction_of(run, n).model_version >= outcomes_learned
+    )
+    with_epoch(run, {"numpy": "2.4.6"}, first + 5, outcomes_learned + 3)
     for number in (3, first, first + 4):  # none of them has an outcome before the others
         other = raised(prediction_of(run, number).score)
         run.change_prediction(number, score=other)
@@ -188,8 +192,8 @@ def test_predictions_of_another_arithmetic_are_compared_with_their_outcomes_alon
 
 
 def test_losses_of_another_arithmetic_may_have_other_last_bits_and_no_others(run: Recording) -> None:
-    folded = run.model().folded
-    losses = [n for n in range(folded, len(run.outcomes)) if outcome_of(run, n).loss]
+    outcomes_learned = run.model().outcomes_learned
+    losses = [n for n in range(outcomes_learned, len(run.outcomes)) if outcome_of(run, n).loss]
     before, after = losses[0], losses[-1]
     with_epoch(run, {}, 1, before + 1)
     run.change_outcome(before, loss=raised(outcome_of(run, before).loss or 0.0))
@@ -259,7 +263,7 @@ def test_other_bytes_with_the_same_values_are_named(run: Recording) -> None:
 def test_a_snapshot_of_another_run_is_named(run: Recording) -> None:
     assert run.state.snapshot is not None
     model = run.model()
-    other = outcome_of(run, model.folded)
+    other = outcome_of(run, model.outcomes_learned)
     model = run.model()
     model.statistics.update(other.ids, True, 1.0)
     run.snapshot = pack(model)

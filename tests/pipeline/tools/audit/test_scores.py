@@ -116,11 +116,11 @@ def test_versions_that_an_audit_does_not_come_to_are_counted(run: Recording, tmp
     path = logged(tmp_path, [*lines, *beyond])
     result = audited(run, path, from_snapshot=True)
     assert run.state.snapshot is not None
-    folded = run.state.snapshot.folded
+    outcomes_learned = run.state.snapshot.outcomes_learned
     assert result.differences == 0
-    assert result.checked[EARLIER] == folded
+    assert result.checked[EARLIER] == outcomes_learned
     assert result.checked[LATER] == 2
-    assert result.checked[SCORES_CHECKED] == (len(lines) - folded) * len(CANDIDATES)
+    assert result.checked[SCORES_CHECKED] == (len(lines) - outcomes_learned) * len(CANDIDATES)
 
 
 @examples(12)
