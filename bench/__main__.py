@@ -16,16 +16,11 @@ from bench.options import Options
 
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
-        "changes": "mistakes where a stream changes at once and where not, with tracking and without",
-        "cycles": "mistakes by the number of events between two changes of the feature map",
         "decode": "microseconds to decode a message, and to write and read an output, by format",
         "deliveries": "errors where minutes are predicted, on invented deliveries",
-        "drift": "mistakes on invented streams that drift, with each kind of running features",
         "expiries": "what an event costs where labels never come, are corrected or asked for, and of slates",
         "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
-        "features": "which running statistics earn their place",
         "follower": "answers of a follower derived again, their age, and what following costs the worker",
-        "hindsight": "what trees make of the features, and of all that is known",
         "kuairand": "mistakes on real KuaiRand rows, with each kind of running features",
         "labels": "mistakes with fewer labels, by who decides which to ask for",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
@@ -41,11 +36,8 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "serve": "milliseconds to score 200 candidates over HTTP, beside an echo, River and scikit-learn",
         "serve_sizes": "memory of a follower by the number of entities",
         "startup": "seconds until forks --help and completion answer, beside python -c pass",
-        "stores": "records of waiting predictions in a plain file, beside SQLite and RocksDB",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
-        "tried": "a low-rank part, laws of the noise and features of the event beside the effects",
         "waiting": "memory and restart with ten million predictions that wait for their label",
-        "worth": "what each part of the features is worth, on data that had no say in it",
     }
 )
 """Modules here, each with `run(options)`, which returns an object that JSON can hold."""
