@@ -27,7 +27,7 @@ _RECOVERED = {
 Partition = Annotated[int, typer.Option(min=0, help="The partition.", show_default=False)]
 
 app = typer.Typer(
-    help="What the group continues from: look at it, export, import, recover, sign.", no_args_is_help=True
+    help="Show, export, import, recover and sign the checkpoints of a group.", no_args_is_help=True
 )
 
 
@@ -165,7 +165,7 @@ def import_(
 @app.command(cls=Command, epilog="Example: forks checkpoint recover")
 def recover(
     partition: Annotated[
-        int | None, typer.Option(min=0, help="Only this partition.", show_default="all")
+        int | None, typer.Option(min=0, help="Recover this partition only.", show_default="all")
     ] = None,
     *,
     config: ConfigFile = None,

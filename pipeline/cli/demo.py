@@ -48,7 +48,7 @@ def demo(
         str,
         typer.Option(
             metavar="kuairec|deliveries|FILE",
-            help="What is learned: plays of videos, invented deliveries, or the stream that a file defines.",
+            help="The stream: plays of videos, invented deliveries, or the one that a file defines.",
         ),
     ] = "kuairec",
     data: Annotated[

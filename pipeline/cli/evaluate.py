@@ -57,10 +57,10 @@ def evaluate(
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting that differs; may be given again."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Override a setting (repeatable)."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many events.", show_default="all")
+        int | None, typer.Option(min=1, help="Maximum number of events.", show_default="all")
     ] = None,
     permutation: Annotated[
         int | None,

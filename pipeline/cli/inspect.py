@@ -38,9 +38,9 @@ def inspect(
             show_default=f"-{DEFAULT_COUNT}",
         ),
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Show this partition only.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many records; without --from the last so many.")
+        int | None, typer.Option(min=1, help="Maximum number of records, from the end without --from.")
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C.")

@@ -29,9 +29,7 @@ Examples:
 def rebuild(
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting of the learner that differs; may be given again."
-        ),
+        typer.Option("--set", metavar="NAME=VALUE", help="Override a setting of the learner (repeatable)."),
     ] = None,
     *,
     config: ConfigFile = None,

@@ -31,16 +31,16 @@ def redrive(
     prefix: Prefix = None,
     group: ConsumerGroup = None,
     reason: Annotated[
-        list[Fault] | None, typer.Option(help="Only those with this fault; may be given several times.")
+        list[Fault] | None, typer.Option(help="Send those with this fault only (repeatable).")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Only those written at this time or later, in ISO 8601 (UTC).")
+        str | None, typer.Option(help="Send those written at this time or later, in ISO 8601 (UTC).")
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Only those written before this time.")] = None,
+    until: Annotated[str | None, typer.Option(help="Send those written before this time.")] = None,
     offsets: Annotated[
-        str | None, typer.Option(help="Only those at these offsets of dead-letters, such as 120-180.")
+        str | None, typer.Option(help="Send those at these offsets of dead-letters, such as 120-180.")
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Only those of this partition.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Send those of this partition only.")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Also those whose message was sent back before, and failed again.")
     ] = False,

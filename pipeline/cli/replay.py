@@ -112,7 +112,7 @@ def replay(
     speed: Annotated[str, typer.Option(help="Multiple of real time, such as 60; or max.")] = "max",
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Only the first so many events, with their labels.", show_default="all"),
+        typer.Option(min=1, help="Maximum number of events, with their labels.", show_default="all"),
     ] = None,
     resume: Annotated[
         bool,

@@ -66,7 +66,7 @@ def init(
 @app.command(cls=Command, epilog="Example: forks stream check --config deliveries.toml --messages 1000")
 def check(
     messages: Annotated[
-        int, typer.Option(min=1, max=100_000, help="The last so many messages of each input are read.")
+        int, typer.Option(min=1, max=100_000, help="Number of messages to read from the end of each input.")
     ] = DEFAULT_COUNT,
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,

@@ -60,7 +60,7 @@ def synth(
         bool,
         typer.Option(
             "--keep",
-            help="Leave a folder with data as it is, and end with 0. What a killed run left is completed.",
+            help="Keep a folder with data, and exit with 0. Complete what a killed run left.",
         ),
     ] = False,
     as_json: Annotated[

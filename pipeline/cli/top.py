@@ -40,7 +40,7 @@ def top(
     ] = None,
     *,
     config: ConfigFile = None,
-    once: Annotated[bool, typer.Option("--once", help="Print it once, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and end.")] = False,
 ) -> None:
     """Show throughput, lag, quality, joins, partitions and the latest predictions of a worker, until Ctrl-C.

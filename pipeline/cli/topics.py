@@ -81,7 +81,7 @@ Examples:
 )
 def acls(
     principal: Annotated[str, typer.Option(help="Who gets the rights, as Kafka names it: User:forks.")],
-    role: Annotated[Role, typer.Option(help="What the principal is for.")],
+    role: Annotated[Role, typer.Option(help="Role of the principal.")],
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
