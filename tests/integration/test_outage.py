@@ -51,7 +51,7 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) ->
     with Broker(tmp_path / "broker") as broker:
         pipeline = Pipeline(broker.bootstrap, "outage-", tmp_path)
         pipeline.environment = {"FORKS_WORKER__BATCH": "50", "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s"}
-        feed = Feed(pipeline, invented_events(tmp_path, 40_000))
+        feed = Feed(pipeline, invented_events(tmp_path, 160_000))
         with pipeline.worker() as worker:
             for strike in STRIKES:
                 feed.send(500)

@@ -54,7 +54,7 @@ def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_ag
         "FORKS_WORKER__SESSION_TIMEOUT": "6s",
         "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s",
     }
-    feed = Feed(pipeline, invented_events(tmp_path, 40_000))
+    feed = Feed(pipeline, invented_events(tmp_path, 160_000))
     feed.send(500)
     log = tmp_path / "first.log"
     first = pipeline.start_worker(instance=None, log_path=log)
