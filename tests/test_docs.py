@@ -14,7 +14,6 @@ ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = sorted(
     path.relative_to(ROOT).as_posix()
     for path in chain([ROOT / "README.md", ROOT / "CONTRIBUTING.md"], (ROOT / "docs").rglob("*.md"))
-    if path.name != "findings.md"  # generated
 )
 BASES: Final = (ROOT, ROOT / "pipeline", ROOT / "forks", ROOT / "ops" / "kubernetes")
 """Folders that paths in the text start from."""
