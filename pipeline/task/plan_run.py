@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
@@ -96,6 +97,7 @@ class PlanRun:
         self.formers: dict[int, float | None] = {}
         self._challengers: list[ChallengerScores | None] = []
         self._coins = np.zeros(self._own)
+        self._corrections = sorted(plan.corrections)
         ids = self.predictions.entities if pieces else tuple([] for _ in range(model.features.entities))
         self.interactions = InteractionColumns(ids, self.predictions.timestamps)
         self._versions = self.predictions.versions[self.known :] - plan.outcomes_learned
@@ -240,20 +242,21 @@ class PlanRun:
         return [place for place in places if self._former(outcomes.start + place) is not None]
 
     def _corrections_of(self, outcomes: slice) -> list[int]:
-        """Return which outcomes of a segment are corrections."""
-        numbers = self.plan.corrections
-        return [number - outcomes.start for number in numbers if outcomes.start <= number < outcomes.stop]
+        """Return which outcomes of a part or segment are corrections, in order."""
+        first = bisect_left(self._corrections, outcomes.start)
+        last = bisect_left(self._corrections, outcomes.stop)
+        return [number - outcomes.start for number in self._corrections[first:last]]
 
     def _former_labels(self, outcomes: slice, rows: Integers, n: int) -> FormerLabels | None:
         """Return the labels that outcomes of a part may replace, by its n interactions; None without."""
         if not (self.replaces and self.plan.corrections):
             return None
         formers, weights = np.zeros(n), np.ones(n)
-        for number, correction in self.plan.corrections.items():
-            if outcomes.start <= number < outcomes.stop:
-                row, before = rows[number - outcomes.start], correction.outcome - self.plan.outcomes_learned
-                formers[row] = self.taught[before] if before >= 0 else correction.former or 0.0
-                weights[row] = correction.weight
+        for place in self._corrections_of(outcomes):
+            correction = self.plan.corrections[outcomes.start + place]
+            before = correction.outcome - self.plan.outcomes_learned
+            formers[rows[place]] = self.taught[before] if before >= 0 else correction.former or 0.0
+            weights[rows[place]] = correction.weight
         return FormerLabels(formers, weights)
 
     # Label policies.
