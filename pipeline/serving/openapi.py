@@ -34,11 +34,14 @@ def document(stream: str, decoder: RequestDecoder) -> dict[str, Any]:
         [decoder.request_type, decoder.body_type, *answers], ref_template=_REF
     )
     schemas["ScoreRequests"]["properties"]["requests"]["items"] = _ref("ScoreRequest")  # decoded one by one
-    either = {"type": "array", "items": {"anyOf": [_ref("ScoreAnswer"), _ref("Problem")]}}
+    for either in ("items", "requests"):
+        schemas["ScoreRequests"]["properties"][either]["minItems"] = 1
+    schemas["ScoreRequests"]["oneOf"] = [{"required": ["items"]}, {"required": ["requests"]}]
+    answered = {"type": "array", "items": {"anyOf": [_ref("ScoreAnswer"), _ref("Problem")]}}
     schemas["ScoreAnswers"] = {  # msgspec has no schema for one of two types without a tag
         "type": "object",
         "description": "The answers to several requests, in their order.",
-        "properties": {"answers": either},
+        "properties": {"answers": answered},
         "required": ["answers"],
     }
     problems = {
