@@ -430,7 +430,9 @@ def test_the_description_is_made_of_the_types_and_answers_keep_to_it(follower: F
     request = around | {"items": [{"restaurant": 1}, {"restaurant": "r", "dishes": 1}], "explain": True}
     assert valid(request, "ScoreRequest")
     assert valid({"requests": [request]}, "ScoreRequests")
-    for refused in ({}, {"items": []}, {"requests": []}, request | {"requests": [request]}):
+    both: dict[str, object] = request | {"requests": [request]}
+    bodies: list[dict[str, object]] = [{}, {"items": []}, {"requests": []}, both]
+    for refused in bodies:
         assert not valid(refused, "ScoreRequests")
         assert asked.post("/v1/score", json=refused).status_code == 422
     assert not valid(request | {"rain": 3}, "ScoreRequest")
