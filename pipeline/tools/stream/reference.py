@@ -174,8 +174,9 @@ def _scalars() -> Schema:
     _, components = msgspec.json.schema_components([SnapshotScalars])
     schema: Schema = components[SnapshotScalars.__name__]
     texts = attribute_docstrings(SnapshotScalars)
+    attributes = {each.encode_name: each.name for each in msgspec.structs.fields(SnapshotScalars)}
     for name, field in schema["properties"].items():
-        field["description"] = texts[name]
+        field["description"] = texts[attributes[name]]
     schema["required"] = [name for name in schema["properties"] if name != "challengers"]
     return schema
 

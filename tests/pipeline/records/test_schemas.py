@@ -121,7 +121,7 @@ def test_records_of_before_a_field_was_added_are_read() -> None:
 @pytest.mark.parametrize("struct", [Position, SnapshotReference, SettingsEpoch, LibraryEpoch, SavedLabel])
 def test_so_do_the_parts_of_a_state_record(struct: type[msgspec.Struct]) -> None:
     definition = schema("state")["$defs"][struct.__name__]
-    assert list(definition["properties"]) == definition["required"] == list(struct.__struct_fields__)
+    assert list(definition["properties"]) == definition["required"] == list(struct.__struct_encode_fields__)
 
 
 def test_counters_are_those_that_are_kept() -> None:

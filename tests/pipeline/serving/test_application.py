@@ -447,11 +447,9 @@ def test_the_description_is_made_of_the_types_and_answers_keep_to_it(follower: F
     assert len({each["operationId"] for each in operations}) == len(operations)
 
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
+single = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+nested = single | st.lists(single, max_size=3) | st.dictionaries(st.text(max_size=5), single, max_size=3)
+values = single | st.lists(nested, max_size=3) | st.dictionaries(st.text(max_size=5), nested, max_size=3)
 keys = st.sampled_from(["user_id", "video_id", "video_duration", "items", "time", "explain", "requests", "x"])
 item = st.dictionaries(keys, values, max_size=3) | st.fixed_dictionaries({"video_id": st.integers(0, 5)})
 bodies = st.dictionaries(keys, values, max_size=4) | st.fixed_dictionaries(
