@@ -34,9 +34,7 @@ def _reference(**fields: object) -> Record:
 FORGERIES: Final[dict[str, Callable[[Record], bytes]]] = {
     "state record of another partition": lambda state: _changed(state, partition=1),
     "more outcomes than predictions": lambda state: _changed(state, outcomes=LARGE),
-    "10^18 outcomes in the snapshot": lambda state: _changed(
-        state, snapshot=_reference(outcomes_learned=LARGE)
-    ),
+    "10^18 outcomes in the snapshot": lambda state: _changed(state, snapshot=_reference(folded=LARGE)),
     "negative offsets of chunks": lambda state: _changed(state, snapshot=_reference(chunks=[-1])),
     "100,000 times the same chunk": lambda state: _changed(state, snapshot=_reference(chunks=[0] * 100_000)),
     "invalid waiting label": lambda state: _changed(state, waiting=[{"topic": "x"}]),
