@@ -201,14 +201,11 @@ class RunningStatistics:
         """
         n = len(labels)
         run = self.begin(ids, labels, label_values, timestamps, values, formers)
-        kinds = 2 if formers is None else 3
-        if order.size and not 0 <= order.min() <= order.max() < kinds * n:
+        try:
+            run.run(order)
+            return run.features(0, n) if (order < n).any() else run.out  # a restore looks nothing up
+        finally:
             run.finish()
-            raise ValueError(f"steps in order must be from 0 to {kinds * n - 1}, for {n} events")
-        run.run(order)
-        found = run.features(0, n) if (order < n).any() else run.out  # a restore counts, and looks nothing up
-        run.finish()
-        return found
 
     def begin(  # noqa: PLR0917 - columns
         self,

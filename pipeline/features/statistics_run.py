@@ -95,7 +95,16 @@ class StatisticsRun:
             self._of_effects = np.full((n, effects.FEATURES), np.nan)
 
     def run(self, order: Integers) -> None:
-        """Run the next steps, shape (steps,): see `pipeline.features.statistics.RunningStatistics.run`."""
+        """Run the next steps, shape (steps,): see `pipeline.features.statistics.RunningStatistics.run`.
+
+        Raises
+        ------
+        ValueError
+            A step is out of range. None has been run.
+        """
+        n, kinds = len(self._labels), 3 if len(self._changes) else 2
+        if order.size and not 0 <= order.min() <= order.max() < kinds * n:
+            raise ValueError(f"steps in order must be from 0 to {kinds * n - 1}, for {n} events")
         statistics, found = self._statistics, self._found
         labels, summands, changes = self._labels, self._summands, self._changes
         everything, packed = statistics.everything, statistics.tag_lists.packed
