@@ -36,7 +36,7 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
         "decode": "pipeline.worker.source.ConsumerSource._enqueue",
         "merge and join": "pipeline.task.task.Task.advance",
         "columns for the model": "pipeline.task.plan_run.PlanRun._run",
-        "statistics": "pipeline.features.statistics.RunningStatistics.run",
+        "statistics": "pipeline.features.statistics_run.StatisticsRun.run",
         "learner": "forks.learner.Forks.run",
         "encode": "pipeline.worker.encoder.RecordEncoder.encode",
         "produce": "pipeline.worker.transaction.TransactionWriter._produce_batch",
