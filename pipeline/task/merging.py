@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import ZERO, njit
-from pipeline.join.loop import Message
+from pipeline.join.actions import Message
 from pipeline.task.record_queue import RecordQueue
 
 Integers: TypeAlias = NDArray[np.int64]

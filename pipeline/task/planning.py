@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pipeline.features.feature_set import FeatureSet
-from pipeline.join.event_rows import NO_ROW
-from pipeline.join.loop import (
+from pipeline.join.actions import (
     NONE,
     Action,
     ActionLog,
     Message,
 )
+from pipeline.join.event_rows import NO_ROW
 from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import Join

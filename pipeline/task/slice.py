@@ -7,16 +7,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.join.actions import NONE, ActionLog, Ids, Known, Limits, Messages, Waiting
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.loop import (
-    NONE,
-    ActionLog,
-    Known,
-    Limits,
-    Messages,
-    Waiting,
-    join_messages,
-)
+from pipeline.join.loop import join_messages
 from pipeline.join.records import Pending
 from pipeline.join.symbols import number_events
 from pipeline.join.tables import Join
@@ -134,8 +127,8 @@ class Slice:
             self.symbols.labels,
             sizes,
             self.labels.array("watch_ratio") if self.m else np.empty(0),
-            self.interaction_ids,
-            self.label_ids,
+            Ids.of(self.interaction_ids),
+            Ids.of(self.label_ids),
         )
         limits = Limits(
             join.window,

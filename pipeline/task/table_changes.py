@@ -7,10 +7,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.join.actions import NONE, Action, ActionLog
 from pipeline.join.answered_events import AnsweredEvents
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.loop import NONE, Action, ActionLog
 from pipeline.join.records import EarlyLabel
 from pipeline.join.tables import Due
 from pipeline.records.inputs import Label
