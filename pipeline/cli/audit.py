@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options
 
 EPILOG = """
 Examples:
@@ -22,11 +22,9 @@ Exit codes: 0 no difference, 1 a difference, 5 the outputs were made under other
 """
 
 
+@group_options
 def audit(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     from_snapshot: Annotated[
         bool,
         typer.Option(
@@ -53,11 +51,9 @@ def audit(
 
     from pipeline.cli.output import print_json
     from pipeline.cli.progress import progress
-    from pipeline.config.loader import load
     from pipeline.tools.audit import capture_view, render, run_audit
 
-    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
-    settings = load(config, flags)
+    settings = options.load()
     with Console(stderr=True).status("Reading up to which offsets the topics are committed ..."):
         view = capture_view(settings)
     with progress("audit", view.records) as update:

@@ -12,6 +12,7 @@ import typer
 
 from pipeline.broker.settings import BOOTSTRAP_VARIABLE, DEFAULT_DATA, DEFAULT_HEAP, OWN_BROKER_HINT
 from pipeline.cli.command import Command
+from pipeline.cli.options import JsonObject
 from pipeline.cli.output import print_json
 from pipeline.extras import require
 
@@ -20,7 +21,6 @@ app = typer.Typer(help="A real Apache Kafka on this machine, for tests and tryin
 NOT_RUNNING = 3
 
 Data = Annotated[Path, typer.Option(help="Folder of the broker's data, log and state.", show_default=True)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command(cls=Command, epilog="Example: forks broker start --port 9092")
@@ -30,7 +30,7 @@ def start(
         int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.", show_default="a free one")
     ] = None,
     heap: Annotated[str, typer.Option(help="Size of the Java heap.")] = DEFAULT_HEAP,
-    as_json: Json = False,
+    as_json: JsonObject = False,
 ) -> None:
     """Start a broker in the background and return when it answers; one that runs already is left alone."""
     _require_psutil()
@@ -67,7 +67,7 @@ def stop(data: Data = DEFAULT_DATA) -> None:
 
 
 @app.command(cls=Command, epilog="Example: forks broker status --json | jq -r .bootstrap")
-def status(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
+def status(data: Data = DEFAULT_DATA, as_json: JsonObject = False) -> None:
     """Show whether a broker runs, and where. The exit code is 0 if one does, 3 if not."""
     _require_psutil()
     from pipeline.broker import embedded

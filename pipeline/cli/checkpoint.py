@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from pipeline.cli.command import Command
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
 
@@ -48,28 +48,21 @@ def _snapshot_file(partition: int, data: bytes) -> _SnapshotFile:
     )
 
 
-def _group(config: Path | None, bootstrap: str | None, prefix: str | None, group: str | None) -> Group:
-    from pipeline.config.loader import load
+def _group(options: ConfigOptions) -> Group:
     from pipeline.tools.checkpoint import Group
 
-    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
-    return Group(load(config, flags))
+    return Group(options.load())
 
 
 @app.command("list", cls=Command, epilog="Example: forks checkpoint list --json | jq '.[].snapshot.age'")
-def list_(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
-    json: Json = False,
-) -> None:
+@group_options
+def list_(options: ConfigOptions, json: Json = False) -> None:
     """List the state record and the snapshot of each partition; the snapshot's bytes are checked."""
     from rich.console import Console
 
     from pipeline.tools.checkpoint import read_checkpoint, render_list
 
-    with _group(config, bootstrap, prefix, group) as entered:
+    with _group(options) as entered:
         found = [read_checkpoint(entered, partition) for partition in range(entered.partitions)]
     if json:
         print_json(found)
@@ -78,21 +71,14 @@ def list_(
 
 
 @app.command(cls=Command, epilog="Example: forks checkpoint show --partition 0")
-def show(
-    partition: Partition,
-    *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
-    json: Json = False,
-) -> None:
+@group_options
+def show(partition: Partition, *, options: ConfigOptions, json: Json = False) -> None:
     """Show what is in a partition's snapshot: sizes, singular values, norms, entities."""
     from rich.console import Console
 
     from pipeline.tools.checkpoint import contents, render_contents
 
-    with _group(config, bootstrap, prefix, group) as entered:
+    with _group(options) as entered:
         state, data = entered.snapshot(partition)
     found = contents(data, state.settings, entered.config.stream)
     if json:
@@ -102,18 +88,16 @@ def show(
 
 
 @app.command(cls=Command, epilog="Example: forks checkpoint export --partition 0 --out model.safetensors")
+@group_options
 def export(
     partition: Partition,
     out: Annotated[Path, typer.Option(help="The file to write.", show_default=False)],
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Write a partition's snapshot into a file, as it is: safetensors, readable without this program."""
-    with _group(config, bootstrap, prefix, group) as entered:
+    with _group(options) as entered:
         _, data = entered.snapshot(partition)
     try:
         out.write_bytes(data)
@@ -127,14 +111,12 @@ def export(
 
 
 @app.command("import", cls=Command, epilog="Example: forks checkpoint import model.safetensors --partition 0")
+@group_options
 def import_(
     file: Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)],
     partition: Partition,
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Let a partition continue from a snapshot, while no worker runs.
@@ -149,7 +131,7 @@ def import_(
     from pipeline.tools.checkpoint.snapshot_file import read_snapshot_file
 
     data = read_snapshot_file(file)
-    with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(VERIFYING):
+    with _group(options) as entered, Console(stderr=True).status(VERIFYING):
         state = import_snapshot(entered, partition, data)
     imported = _snapshot_file(partition, data)
     if json:
@@ -163,15 +145,13 @@ def import_(
 
 
 @app.command(cls=Command, epilog="Example: forks checkpoint recover")
+@group_options
 def recover(
     partition: Annotated[
         int | None, typer.Option(min=0, help="Recover this partition only.", show_default="all")
     ] = None,
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Find or derive state records that are lost or cannot be used, while no worker runs.
@@ -185,7 +165,7 @@ def recover(
 
     from pipeline.tools import checkpoint
 
-    with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(DERIVING) as status:
+    with _group(options) as entered, Console(stderr=True).status(DERIVING) as status:
         found = checkpoint.recover(
             entered, lambda learned: status.update(f"{DERIVING} {learned:,} outcomes"), partition
         )
@@ -197,6 +177,7 @@ def recover(
 
 
 @app.command(cls=Command, epilog="Example: forks checkpoint sign")
+@group_options
 def sign(
     former_key: Annotated[
         Path | None,
@@ -205,10 +186,7 @@ def sign(
         ),
     ] = None,
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Sign the state records with checkpoint.key, while no worker runs.
@@ -218,7 +196,7 @@ def sign(
     """
     from pipeline.tools import checkpoint
 
-    with _group(config, bootstrap, prefix, group) as entered:
+    with _group(options) as entered:
         partitions = checkpoint.sign(entered, former_key)
         signed = entered.signer is not None
     if json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pipeline.cli.command import Command
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigFile, ConfigOptions, Json, group_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError, StorageError
 
@@ -42,23 +42,16 @@ def init(
 
 
 @app.command(cls=Command, epilog="Example: forks config show --config forks.toml --json")
-def show(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
-    json: Json = False,
-) -> None:
+@group_options
+def show(options: ConfigOptions, json: Json = False) -> None:
     """Show every setting that is in force, and where it comes from: flag, environment, file or default.
 
     Settings of clients are masked, since any may be a secret.
     """
-    from pipeline.config.loader import load
     from pipeline.config.origins import effective
     from pipeline.tools.config.render import as_objects, render
 
-    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
-    settings = effective(load(config, flags), config, flags)
+    settings = effective(options.load(), options.file, options.flags)
     if json:
         print_json({"settings": as_objects(settings)})
     else:

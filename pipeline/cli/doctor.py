@@ -6,27 +6,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ForksError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipeline.config.settings import Config
     from pipeline.tools.doctor.check import Check
 
 EPILOG = "Example: forks doctor --config forks.toml --json"
 
 
-def doctor(
-    *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
-    json: Json = False,
-) -> None:
+@group_options
+def doctor(*, options: ConfigOptions, json: Json = False) -> None:
     """Check this machine, the configuration, the brokers and the topics; nothing is changed.
 
     It says what was found and what to do. It ends with 1 if a check failed, and with 0 if there are only
@@ -41,9 +33,8 @@ def doctor(
         check_memory,
     )
 
-    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     compiled = check_compiled_code()
-    settings, of_config = _configuration(config, flags, usable=compiled.status != "failed")
+    settings, of_config = _configuration(options, usable=compiled.status != "failed")
     checks = [of_config, check_java(), check_extras(settings), compiled]
     if settings is None:
         checks += skipped(("memory", "disk", "broker", *NAMES), "the configuration cannot be read")
@@ -66,16 +57,13 @@ def doctor(
         raise typer.Exit(ForksError.exit_code)
 
 
-def _configuration(
-    file: Path | None, flags: dict[str, str | None], *, usable: bool
-) -> tuple[Config | None, Check]:
+def _configuration(options: ConfigOptions, *, usable: bool) -> tuple[Config | None, Check]:
     """Load the configuration and what it names; `usable` tells whether the learner can be imported."""
-    from pipeline.config.loader import load
     from pipeline.tools.doctor.check import Check
 
     settings = None
     try:
-        settings = load(file, flags)
+        settings = options.load()
         if usable:
             from pipeline.config.topics import topics_of
             from pipeline.kafka.registry import decoders_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipeline.cli.options import ConfigFile
+from pipeline.cli.options import ConfigFile, JsonObject
 from pipeline.cli.output import print_json
 from pipeline.cli.replay import DEFAULT_DELAY, describe_rows, parse_delay
 from pipeline.errors import ConfigError
@@ -103,7 +103,7 @@ def evaluate(
         ),
     ] = True,
     config: ConfigFile = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: JsonObject = False,
 ) -> None:
     """Evaluate settings on a file: predict each event, count it, then learn its label.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from pipeline.cli.failures import STOPPED
-from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.extras import require
 
@@ -21,14 +21,14 @@ Examples:
 """
 
 
+@kafka_options
 def export(
+    *,
     what: Annotated[
         Literal["predictions", "outcomes"], typer.Argument(help="Which records.", show_default=False)
     ],
     to: Annotated[Path, typer.Option(help="The folder; a former export there is continued.")],
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Write the committed records as Parquet files, by day of the event and partition, each record once.
@@ -40,10 +40,9 @@ def export(
 
     from pipeline.cli.progress import progress
     from pipeline.cli.signals import stop_on_signals
-    from pipeline.config.loader import load
     from pipeline.tools.export.exporting import Export
 
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     work = Export(settings, what, to)
     stop = Event()
     with stop_on_signals(stop.set), progress("export", work.total) as update:

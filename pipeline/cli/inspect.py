@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.options import ConfigOptions, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.tools.inspect.kinds import Kind
 
@@ -24,12 +24,11 @@ Examples:
 """
 
 
+@kafka_options
 def inspect(
     what: Annotated[Kind, typer.Argument(help="Which records.", show_default=False)],
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     start: Annotated[
         str | None,
         typer.Option(
@@ -57,7 +56,6 @@ def inspect(
     """
     from rich.console import Console
 
-    from pipeline.config.loader import load
     from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
     from pipeline.tools.inspect.objects import as_object
@@ -66,7 +64,7 @@ def inspect(
     from pipeline.tools.inspect.text import Format, heading, show
 
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     topics = topics_of(settings)
     topic = what.topic(topics)
     inputs = decoders_of(topics) if what in (Kind.INTERACTIONS, Kind.LABELS) else None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options
 from pipeline.cli.output import print_json
 
 EPILOG = """
@@ -18,13 +18,11 @@ Examples:
 """
 
 
+@group_options
 def promote(
     name: Annotated[str, typer.Argument(help='The challenger, of learner = "forks".', show_default=False)],
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     former: Annotated[
         str, typer.Option(help="Name of the current champion among the challengers from then on.")
     ] = "former",
@@ -41,11 +39,10 @@ def promote(
     from rich.console import Console
 
     from pipeline.cli.progress import progress
-    from pipeline.config.loader import load
     from pipeline.tools.checkpoint import Group
     from pipeline.tools.promotion import Promotion
 
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group})
+    settings = options.load()
     with Group(settings) as entered:
         promotion = Promotion(entered, name, former)
         with progress("learn", promotion.outcomes) as update:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline.cli.evaluate import parse_changes
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
 
@@ -26,16 +26,14 @@ Examples:
 """
 
 
+@group_options
 def rebuild(
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Override a setting of the learner (repeatable)."),
     ] = None,
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     install: Annotated[
         bool,
         typer.Option(
@@ -60,13 +58,11 @@ def rebuild(
     from rich.console import Console
 
     from pipeline.cli.progress import progress
-    from pipeline.config.loader import load
     from pipeline.tools import rebuild as rebuilding
     from pipeline.tools.checkpoint import Group
 
     different = _parse_learner_changes(changes or [])
-    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
-    settings = load(config, flags)
+    settings = options.load()
     with Group(settings) as entered:
         plan = rebuilding.Rebuild(entered, different, check=not (different or install))
         if install:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline.cli.failures import STOPPED
-from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
 from pipeline.records.names import Fault
@@ -24,12 +24,10 @@ Examples:
 """
 
 
+@group_options
 def redrive(
     *,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: ConsumerGroup = None,
+    options: ConfigOptions,
     reason: Annotated[
         list[Fault] | None, typer.Option(help="Send those with this fault only (repeatable).")
     ] = None,
@@ -56,7 +54,6 @@ def redrive(
 
     from pipeline.cli.progress import progress
     from pipeline.cli.signals import stop_on_signals
-    from pipeline.config.loader import load
     from pipeline.tools.redrive.ledger import ENDLESS, Selection, parse_offsets
     from pipeline.tools.redrive.redriving import Redrive
 
@@ -69,7 +66,7 @@ def redrive(
         _time("--until", until),
         again,
     )
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group})
+    settings = options.load()
     work = Redrive(settings, wanted, partition)
     stop = Event()
     with stop_on_signals(stop.set), progress("redrive", work.total) as update:

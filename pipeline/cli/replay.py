@@ -13,7 +13,7 @@ import typer
 
 from pipeline.cli.failures import STOPPED
 from pipeline.cli.logs import configure
-from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.options import ConfigOptions, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.cli.signals import stop_on_signals
 from pipeline.extras import require
@@ -95,7 +95,9 @@ def parse_delay(text: str) -> int:
         raise typer.BadParameter(f"--label-delay {text!r}: {error}") from error
 
 
+@kafka_options
 def replay(
+    *,
     path: Annotated[
         Path,
         typer.Argument(
@@ -124,9 +126,7 @@ def replay(
         float,
         typer.Option(min=1, help="Seconds without any acknowledgement by Kafka until it fails."),
     ] = 120.0,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
     """Send interactions at their time, and each one's label when its play has ended, in the order of time.
@@ -140,13 +140,12 @@ def replay(
     from rich.console import Console
 
     from pipeline.cli.progress import progress
-    from pipeline.config.loader import load
     from pipeline.kafka.registry import registry_of
     from pipeline.sources.kuairec import read_events
     from pipeline.sources.replay import Replay
     from pipeline.sources.rows import read_rows
 
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     kafka, stream = settings.kafka, settings.stream
     registry = registry_of(settings.registry) if stream.needs_registry else None
     with Console(stderr=True).status(f"Reading {path} ..."):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.options import ConfigOptions, JsonObject, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
 from pipeline.extras import install_hint, is_installed, require
@@ -29,10 +29,9 @@ Examples:
 """
 
 
+@kafka_options
 def report(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     out: Annotated[
         Path | None, typer.Option(help="Draw mistakes over events into this .svg or .png file.")
     ] = None,
@@ -68,7 +67,7 @@ def report(
             show_default="the square root of the number of outcomes",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: JsonObject = False,
 ) -> None:
     """Sum up a run from its topics: counts of all cases, mistakes, AUC, and those of simpler methods.
 
@@ -76,7 +75,6 @@ def report(
     """
     from rich.console import Console
 
-    from pipeline.config.loader import load
     from pipeline.tools.report import render, summarize
 
     if out is not None:
@@ -84,8 +82,8 @@ def report(
         from pipeline.tools.report.picture import check_format, draw
 
         check_format(out)
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    options = _off_policy(settings.stream, level, cap, wanted=off_policy)
+    settings = options.load()
+    estimated = _off_policy(settings.stream, level, cap, wanted=off_policy)
     with _progress() as progress:
         found = summarize(
             settings.kafka,
@@ -93,7 +91,7 @@ def report(
             registry=settings.registry,
             window=window,
             top=top,
-            off_policy=options,
+            off_policy=estimated,
             progress=progress,
         )
     if json:

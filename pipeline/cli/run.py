@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
-from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.options import ConfigOptions, Flags, JsonLog, group_options
 from pipeline.cli.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Config
     from pipeline.worker.supervisor import RegisterStop
-
-Flags: TypeAlias = dict[str, str | None]
-"""Settings of the command line, by dotted name."""
 
 EPILOG = """
 Examples:
@@ -30,11 +26,9 @@ Examples:
 """
 
 
+@group_options
 def run(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: Annotated[str | None, typer.Option(help="The consumer group.")] = None,
+    options: ConfigOptions,
     instance: Annotated[
         str | None,
         typer.Option(help="A name that this worker keeps over restarts, so that it continues at once."),
@@ -47,21 +41,14 @@ def run(
             "metrics.address. If one fails, all stop.",
         ),
     ] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Log as JSON, one object a line.")] = False,
+    json: JsonLog = False,
 ) -> None:
     """Consume, predict, join and learn until SIGTERM or Ctrl-C; then commit, save the state, exit with 0."""
     request = StopRequest()
     with stop_on_signals(request):  # the imports alone take longer than a script may wait
-        from pipeline.config.loader import load
-
         configure(json=json)
-        flags: Flags = {
-            "kafka.bootstrap": bootstrap,
-            "kafka.prefix": prefix,
-            "kafka.group": group,
-            "kafka.instance": instance,
-        }
-        settings = load(config, flags)
+        options = options.including({"kafka.instance": instance})
+        settings = options.load()
         if workers == 1:
             from pipeline.worker.worker import Worker
 
@@ -71,10 +58,10 @@ def run(
             return
         from pipeline.worker.supervisor import Supervisor
 
-        of_each = [flags | worker_flags(settings, number) for number in range(workers)]
+        of_each = [options.including(worker_flags(settings, number)) for number in range(workers)]
         for own in of_each:
-            load(config, own)  # so that a port above 65535 is reported once, and not by each worker
-        supervisor = Supervisor(partial(_run_worker, config, of_each, json), workers)
+            own.load()  # so that a port above 65535 is reported once, and not by each worker
+        supervisor = Supervisor(partial(_run_worker, of_each, json), workers)
         request.pass_to(supervisor.stop)
         code = supervisor.run()
     raise typer.Exit(code)
@@ -112,17 +99,14 @@ def worker_flags(settings: Config, number: int) -> Flags:
     return own
 
 
-def _run_worker(
-    config: Path | None, of_each: list[Flags], json: bool, number: int, register_stop: RegisterStop
-) -> None:
+def _run_worker(of_each: list[ConfigOptions], json: bool, number: int, register_stop: RegisterStop) -> None:
     """Run one of several workers, in a process of its own."""
-    from pipeline.config.loader import load
     from pipeline.worker.worker import Worker
 
     configure(json=json, worker=number)
     with report_failures(f" in worker {number}"):
         request = StopRequest(partial(os._exit, 0))  # called in another thread; there is nothing to finish
         register_stop(request)
-        worker = Worker(load(config, of_each[number]))
+        worker = Worker(of_each[number].load())
         request.pass_to(worker.stop)
         worker.run()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pipeline.cli.logs import configure
-from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.options import ConfigOptions, JsonLog, kafka_options
 from pipeline.cli.signals import StopRequest, stop_on_signals
 
 EPILOG = """
@@ -22,10 +22,9 @@ Examples:
 """
 
 
+@kafka_options
 def serve(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     group: Annotated[str | None, typer.Option(help="The consumer group of the workers.")] = None,
     address: Annotated[
         str | None, typer.Option(help="Where to listen, host:port or a port. Default: serve.address.")
@@ -37,7 +36,7 @@ def serve(
             help="Log each request and its scores there, for forks audit --scores. Rotated at 64 MiB.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Log as JSON, one object a line.")] = False,
+    json: JsonLog = False,
 ) -> None:
     """Follow the workers' models and answer requests for scores, until SIGTERM or Ctrl-C; then exit with 0.
 
@@ -45,16 +44,8 @@ def serve(
     """
     request = StopRequest()
     with stop_on_signals(request):
-        from pipeline.config.loader import load
-
         configure(json=json)
-        flags = {
-            "kafka.bootstrap": bootstrap,
-            "kafka.prefix": prefix,
-            "kafka.group": group,
-            "serve.address": address,
-        }
-        settings = load(config, flags)
+        settings = options.including({"kafka.group": group, "serve.address": address}).load()
 
         from pipeline.serving.service import Service
 

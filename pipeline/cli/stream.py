@@ -10,7 +10,7 @@ import typer
 
 from pipeline.cli.command import Command
 from pipeline.cli.failures import STOPPED
-from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
+from pipeline.cli.options import ConfigFile, ConfigOptions, Json, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
 from pipeline.extras import require
@@ -64,13 +64,13 @@ def init(
 
 
 @app.command(cls=Command, epilog="Example: forks stream check --config deliveries.toml --messages 1000")
+@kafka_options
 def check(
+    *,
     messages: Annotated[
         int, typer.Option(min=1, max=100_000, help="Number of messages to read from the end of each input.")
     ] = DEFAULT_COUNT,
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Read the last messages of inputs and tables, and say what fits the definition and what does not.
@@ -81,7 +81,6 @@ def check(
 
     from rich.console import Console
 
-    from pipeline.config.loader import load
     from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
     from pipeline.records.inputs import RawMessage
@@ -90,7 +89,7 @@ def check(
     from pipeline.tools.stream import Sample, render
     from pipeline.tools.stream import check as check_sample
 
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     topics = topics_of(settings)
     interactions, labels = (
         [RawMessage.of(message) for message in read(settings.kafka, topics, topic, Last(messages))]
@@ -142,14 +141,14 @@ def schema(
 
 
 @app.command(cls=Command, epilog="Example: forks stream load places places.csv --config deliveries.toml")
+@kafka_options
 def load(
+    *,
     table: Annotated[
         str, typer.Argument(help="A table of the definition: [tables.NAME].", show_default=False)
     ],
     path: Annotated[Path, typer.Argument(help="Its rows: .csv, .parquet or .jsonl.", show_default=False)],
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     json: Json = False,
 ) -> None:
     """Send the rows of a file to the topic of a live table, each as the newest record of its id.
@@ -162,10 +161,9 @@ def load(
 
     from pipeline.cli.progress import progress
     from pipeline.cli.signals import stop_on_signals
-    from pipeline.config.loader import load as load_settings
     from pipeline.sources import table_rows
 
-    settings = load_settings(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     rows = table_rows.TableRows(path, settings.stream, table)
     stop = Event()
     with stop_on_signals(stop.set), progress("load", len(rows)) as update:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline.cli.command import Command
-from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
+from pipeline.cli.options import ConfigOptions, Json, group_options, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError, TopicError
 from pipeline.kafka.access.rights import Role
@@ -26,10 +26,9 @@ app = typer.Typer(
     cls=Command,
     epilog="Example: forks topics create --bootstrap 127.0.0.1:9092 --partitions 8 --replication 3",
 )
+@kafka_options
 def create(
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
+    options: ConfigOptions,
     partitions: Annotated[
         int, typer.Option(min=1, help="Partitions of every topic. Each partition learns from its own users.")
     ] = 1,
@@ -39,13 +38,12 @@ def create(
     json: Json = False,
 ) -> None:
     """Create the topics that are missing, then check all of them."""
-    from pipeline.config.loader import load
     from pipeline.config.topics import topics_of
     from pipeline.kafka.access.connection import Admin
     from pipeline.kafka.topics import BROKER_DEFAULT
     from pipeline.kafka.topics import create as create_missing
 
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     topics = topics_of(settings)
     client = Admin(settings.kafka)
     created = create_missing(client, topics, partitions, replication or BROKER_DEFAULT)
@@ -57,15 +55,13 @@ def create(
 
 
 @app.command(cls=Command, epilog="Example: forks topics check --prefix prod. --json")
-def check(
-    config: ConfigFile = None, bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False
-) -> None:
+@kafka_options
+def check(options: ConfigOptions, json: Json = False) -> None:
     """Show how the topics differ from what the pipeline needs; exit with 4 if it could not run with them."""
-    from pipeline.config.loader import load
     from pipeline.config.topics import topics_of
     from pipeline.kafka.access.connection import Admin
 
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    settings = options.load()
     _report(Admin(settings.kafka), topics_of(settings), json, [])
 
 
@@ -79,26 +75,24 @@ Examples:
     forks topics acls --principal User:auditor --role auditor --create
 """,
 )
+@group_options
 def acls(
+    *,
     principal: Annotated[str, typer.Option(help="Who gets the rights, as Kafka names it: User:forks.")],
     role: Annotated[Role, typer.Option(help="Role of the principal.")],
-    config: ConfigFile = None,
-    bootstrap: Bootstrap = None,
-    prefix: Prefix = None,
-    group: Annotated[str | None, typer.Option(help="The consumer group.")] = None,
+    options: ConfigOptions,
     create: Annotated[
         bool, typer.Option("--create", help="Grant them. Without it, nothing is connected to or changed.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Print the rights that a role needs on a cluster with ACLs, as commands of Kafka, or grant them."""
-    from pipeline.config.loader import load
     from pipeline.config.topics import topics_of
     from pipeline.kafka.access.rights import acl_options, rights
 
     if not principal.startswith("User:") or principal == "User:":
         raise ConfigError(f"--principal {principal}: Kafka names principals with their type, like User:forks")
-    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group})
+    settings = options.load()
     wanted = rights(role, settings, topics_of(settings))
     if create:
         from pipeline.kafka.access.authorization import grant
@@ -114,8 +108,8 @@ def acls(
             typer.echo(f"{principal}: {right}")
     else:
         server = shlex.quote(settings.kafka.bootstrap)
-        for options in acl_options(wanted):
-            allow = shlex.join(["--allow-principal", principal, *options])
+        for words in acl_options(wanted):
+            allow = shlex.join(["--allow-principal", principal, *words])
             typer.echo(f"kafka-acls.sh --bootstrap-server {server} --add {allow}")
 
 
