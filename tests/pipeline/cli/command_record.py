@@ -49,4 +49,5 @@ def _type_name(annotation: Any) -> str:
 def _exit_codes(error: type[ForksError]) -> Iterator[dict[str, Any]]:
     yield {"name": error.__name__, "exit_code": error.exit_code}
     for each in error.__subclasses__():
-        yield from _exit_codes(each)
+        if each.__module__ == ForksError.__module__:  # others are there only where they were imported
+            yield from _exit_codes(each)
