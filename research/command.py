@@ -12,8 +12,8 @@ from rich.console import Console
 
 from pipeline.cli.failures import report_failures
 from pipeline.cli.options import Json
-from pipeline.cli.progress import progress
 from pipeline.cli.signals import stop_on_signals
+from pipeline.tools.terminal import progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 EPILOG = """

@@ -47,20 +47,15 @@ def audit(
     The audit needs the workers' settings. It only reads, and workers may run meanwhile: what they commit
     after its start is left to the next audit.
     """
-    from rich.console import Console
-
-    from pipeline.cli.output import print_json
-    from pipeline.cli.progress import progress
+    from pipeline.cli.output import print_found
     from pipeline.tools.audit import capture_view, render, run_audit
+    from pipeline.tools.terminal import progress, waiting
 
     settings = options.load()
-    with Console(stderr=True).status("Reading up to which offsets the topics are committed ..."):
+    with waiting("Reading up to which offsets the topics are committed ..."):
         view = capture_view(settings)
     with progress("audit", view.records) as update:
         report = run_audit(settings, view, from_snapshot=from_snapshot, scores=scores, progress=update)
-    if json:
-        print_json(report)
-    else:
-        Console(highlight=False, soft_wrap=True).print(render(report))
+    print_found(report, render, json=json)
     if report.differences:
         raise typer.Exit(1)

@@ -57,11 +57,10 @@ def stop(data: Data = DEFAULT_DATA) -> None:
     Stop workers before it: a transaction that is open when the broker stops may hang.
     """
     _require_psutil()
-    from rich.console import Console
-
     from pipeline.broker import embedded
+    from pipeline.tools.terminal import waiting
 
-    with Console(stderr=True).status("Stopping Apache Kafka ..."):
+    with waiting("Stopping Apache Kafka ..."):
         stopped = embedded.stop(data)
     typer.echo(f"stopped the broker at {stopped.bootstrap}" if stopped else f"no broker runs on {data}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -10,7 +11,7 @@ import typer
 
 from pipeline.cli.command import Command
 from pipeline.cli.options import ConfigOptions, Json, group_options
-from pipeline.cli.output import print_json
+from pipeline.cli.output import print_found, print_json
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -58,33 +59,23 @@ def _group(options: ConfigOptions) -> Group:
 @group_options
 def list_(options: ConfigOptions, json: Json = False) -> None:
     """List the state record and the snapshot of each partition; the snapshot's bytes are checked."""
-    from rich.console import Console
-
     from pipeline.tools.checkpoint import read_checkpoint, render_list
 
     with _group(options) as entered:
         found = [read_checkpoint(entered, partition) for partition in range(entered.partitions)]
-    if json:
-        print_json(found)
-    else:
-        Console(soft_wrap=True, highlight=False).print(render_list(found))
+    print_found(found, render_list, json=json)
 
 
 @app.command(cls=Command, epilog="Example: forks checkpoint show --partition 0")
 @group_options
 def show(partition: Partition, *, options: ConfigOptions, json: Json = False) -> None:
     """Show what is in a partition's snapshot: sizes, singular values, norms, entities."""
-    from rich.console import Console
-
     from pipeline.tools.checkpoint import contents, render_contents
 
     with _group(options) as entered:
         state, data = entered.snapshot(partition)
     found = contents(data, state.settings, entered.config.stream)
-    if json:
-        print_json(found)
-    else:
-        Console(soft_wrap=True, highlight=False).print(render_contents(partition, found))
+    print_found(found, partial(render_contents, partition), json=json)
 
 
 @app.command(cls=Command, epilog="Example: forks checkpoint export --partition 0 --out model.safetensors")
@@ -125,13 +116,12 @@ def import_(
     command verifies this: it learns them again and compares. Outcomes after the snapshot are learned when a
     worker starts, so predictions stay the same.
     """
-    from rich.console import Console
-
     from pipeline.tools.checkpoint import import_snapshot
     from pipeline.tools.checkpoint.snapshot_file import read_snapshot_file
+    from pipeline.tools.terminal import waiting
 
     data = read_snapshot_file(file)
-    with _group(options) as entered, Console(stderr=True).status(VERIFYING):
+    with _group(options) as entered, waiting(VERIFYING):
         state = import_snapshot(entered, partition, data)
     imported = _snapshot_file(partition, data)
     if json:
@@ -161,11 +151,10 @@ def recover(
     each input message has to be accounted for. Input offsets stay as they are, so nothing is lost or counted
     twice.
     """
-    from rich.console import Console
-
     from pipeline.tools import checkpoint
+    from pipeline.tools.terminal import waiting
 
-    with _group(options) as entered, Console(stderr=True).status(DERIVING) as status:
+    with _group(options) as entered, waiting(DERIVING) as status:
         found = checkpoint.recover(
             entered, lambda learned: status.update(f"{DERIVING} {learned:,} outcomes"), partition
         )

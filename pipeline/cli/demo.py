@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from json import dumps
 from pathlib import Path
@@ -79,67 +78,61 @@ def demo(
     """
     require("to run the demo", "polars", "matplotlib")
     import msgspec
-    from rich.console import Console
 
     from pipeline.broker.available import available_broker
-    from pipeline.cli.progress import progress
     from pipeline.tools.demo import compiling, consume, demo_kafka, fill_topics
     from pipeline.tools.report import render, summarize
     from pipeline.tools.report.picture import check_format, draw
+    from pipeline.tools.terminal import progress, show
 
     out.parent.mkdir(parents=True, exist_ok=True)
     check_format(out)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-
-    def notify(text: str) -> None:
-        console.print(f"[bold]·[/bold] {text}")
-
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-demo-")))
         log = scratch / "worker.log"
-        wait_for_compiler = stack.enter_context(compiling(log, notify))
+        wait_for_compiler = stack.enter_context(compiling(log, _notify))
         if stream == "kuairec":
-            sent = _kuairec(data, matrix, scratch, notify)
+            sent = _kuairec(data, matrix, scratch)
         elif stream == "deliveries":
-            sent = _deliveries(data, scratch, notify)
+            sent = _deliveries(data, scratch)
         else:
-            sent = _defined(Path(stream), data, parse_delay(label_delay), notify)
+            sent = _defined(Path(stream), data, parse_delay(label_delay))
         events = len(sent.events)
-        notify("starting Apache Kafka; the first time, its jars are downloaded")
+        _notify("starting Apache Kafka; the first time, its jars are downloaded")
         bootstrap = stack.enter_context(available_broker())
         kafka = demo_kafka(bootstrap)
-        notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
+        _notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
         with progress("send", sent.messages) as update:
             fill_topics(sent, kafka, update)
         wait_for_compiler()
-        notify("starting a worker")
+        _notify("starting a worker")
         with progress("outcomes", events) as update:
-            demo_run = consume(kafka, sent, log, notify=notify, progress=update)
+            demo_run = consume(kafka, sent, log, notify=_notify, progress=update)
         found = summarize(kafka, stream=sent.stream)
         if not serve:
             stack.close()
         if not json:
-            Console(highlight=False).print(render(found, sent.stream))
+            show(render(found, sent.stream))
         if found.labelled:
             draw(found, out, _note(stream, data))
-            notify(f"mistakes over events are drawn in {out}")
+            _notify(f"mistakes over events are drawn in {out}")
         rate = events / demo_run.seconds
-        notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
+        _notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
         if json:
             print_json(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate))
         _check(found, sent, invented=data is None)
         if serve:
-            _serve(kafka, sent, scratch, notify)
+            _serve(kafka, sent, scratch)
 
 
-def _serve(kafka: Kafka, sent: DemoData, scratch: Path, notify: Callable[[str], None]) -> None:
+def _serve(kafka: Kafka, sent: DemoData, scratch: Path) -> None:
     """Answer requests for scores until Ctrl-C."""
     from pipeline.tools.demo import serving
 
-    notify("starting a follower, which answers requests for scores with the model of the stream")
+    _notify("starting a follower, which answers requests for scores with the model of the stream")
     with serving(kafka, sent, scratch / "follower.log") as follower, stop_on_signals(follower.stop):
         follower.wait_until_ready()
-        notify(f"ask it in another shell; Ctrl-C ends the demo, and {follower.url}/openapi.json says more")
+        _notify(f"ask it in another shell; Ctrl-C ends the demo, and {follower.url}/openapi.json says more")
         typer.echo(follower.curl_line)
         follower.wait()
 
@@ -160,7 +153,7 @@ def _check(found: Report, sent: DemoData, *, invented: bool) -> None:
         )
 
 
-def _kuairec(data: Path | None, matrix: str, scratch: Path, notify: Callable[[str], None]) -> DemoData:
+def _kuairec(data: Path | None, matrix: str, scratch: Path) -> DemoData:
     from importlib.resources import files
 
     from pipeline.config.stream import KUAIREC
@@ -170,18 +163,18 @@ def _kuairec(data: Path | None, matrix: str, scratch: Path, notify: Callable[[st
     from pipeline.tools.demo import DemoData
 
     if data is None:
-        notify("inventing users, videos and plays in KuaiRec's format")
+        _notify("inventing users, videos and plays in KuaiRec's format")
         write_files(scratch, Size())
     source = scratch if data is None else data
     events = read_events(source, matrix)
-    _describe(events, notify)
+    _describe(events)
     definition = scratch / "kuairec.toml"
     definition.write_bytes(files("pipeline.config").joinpath("streams/kuairec.toml").read_bytes())
     tables = {f"FORKS_FEATURES__{name.upper()}": str(path) for name, path in tables_beside(source).items()}
     return DemoData(events, KUAIREC, _definition(definition) | tables)
 
 
-def _deliveries(data: Path | None, scratch: Path, notify: Callable[[str], None]) -> DemoData:
+def _deliveries(data: Path | None, scratch: Path) -> DemoData:
     from pipeline.sources.synth.files import DEFINITION, DELIVERIES, write_files
     from pipeline.sources.synth.size import Size
 
@@ -190,14 +183,12 @@ def _deliveries(data: Path | None, scratch: Path, notify: Callable[[str], None])
             f"--data {data}: deliveries are invented. For a table of your own, give the file with the "
             "definition of its stream: --stream FILE.toml"
         )
-    notify("inventing couriers, restaurants and orders")
+    _notify("inventing couriers, restaurants and orders")
     write_files(scratch, Size(), stream="deliveries")
-    return _defined(scratch / DEFINITION, scratch / DELIVERIES, 0, notify)
+    return _defined(scratch / DEFINITION, scratch / DELIVERIES, 0)
 
 
-def _defined(
-    definition: Path, data: Path | None, label_delay: int, notify: Callable[[str], None]
-) -> DemoData:
+def _defined(definition: Path, data: Path | None, label_delay: int) -> DemoData:
     from pipeline.config.loader import read_definition
     from pipeline.config.settings import Worker
     from pipeline.sources.rows import read_rows
@@ -217,7 +208,7 @@ def _defined(
     if data is None:
         raise ConfigError(f"--stream {definition}: add --data TABLE, a table of the events of this stream")
     events = read_rows(data, stream, label_delay)
-    _describe(events, notify)
+    _describe(events)
     if not len(events):
         raise DataError(f"{data}: none of the {events.rows:,} rows can be used: {events.reasons}")
     batch = min(Worker().batch, max(1, 2 * len(events) // TRANSACTIONS))
@@ -235,8 +226,14 @@ def _note(stream: str, data: Path | None) -> str:
     return KUAIREC_NOTE if stream == "kuairec" else f"Data: {data.name}"
 
 
-def _describe(events: Events, notify: Callable[[str], None]) -> None:
-    notify(f"{events.rows:,} rows, {len(events):,} of them usable ({events.reasons or 'none'} skipped)")
+def _notify(text: str) -> None:
+    from pipeline.tools.terminal import notice
+
+    notice(f"· {text}")
+
+
+def _describe(events: Events) -> None:
+    _notify(f"{events.rows:,} rows, {len(events):,} of them usable ({events.reasons or 'none'} skipped)")
 
 
 def _figures(report: dict[str, Any], prefix: str, demo_run: DemoRun, rate: float) -> dict[str, Any]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pipeline.cli.changes import parse_changes
 from pipeline.cli.options import ConfigFile, JsonObject
-from pipeline.cli.output import print_json
+from pipeline.cli.output import print_found, print_json
 from pipeline.cli.replay import DEFAULT_DELAY, describe_rows, parse_delay
 from pipeline.errors import ConfigError
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
-from pipeline.truncate import truncate
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Config
+    from pipeline.config.settings import Config, Learner
+    from pipeline.tools.evaluate import Source
 
 EPILOG = """
 Examples:
@@ -122,29 +122,12 @@ def evaluate(
         return
     if label_delay is not None:
         raise ConfigError(f"--label-delay {label_delay}: {data} is not read as the table of a stream")
-    from rich.console import Console
-
-    from pipeline.cli.progress import progress
     from pipeline.config.settings import Learner
-    from pipeline.model.warm_up import warm_up
-    from pipeline.tools import evaluate as evaluation
+    from pipeline.tools.evaluate import Order, Source
 
     learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset or "practical"})
-    console = Console(stderr=True)
-    with console.status(f"Reading {data} ..."):
-        order = evaluation.Order(permutation, limit, delays)
-        trial = evaluation.prepare(data, learner, order, matrix=matrix, label=label)
-    with console.status("Compiling the learner, which takes some seconds the first time ..."):
-        warm_up(trial.settings)
-    with progress("evaluate", len(trial.X)) as update:
-        done = evaluation.run(trial, update)
-        update(len(trial.X))
-    with console.status("Summing up, with the best fixed linear predictor in hindsight ..."):
-        found = evaluation.evaluate(trial, learner, done, window=window, regret=regret)
-    if json:
-        print_json(found)
-    else:
-        Console(highlight=False).print(evaluation.render(found))
+    source = Source(data, matrix, label, Order(permutation, limit, delays))
+    _evaluate_examples(source, learner, window, regret=regret, as_json=json)
 
 
 def _stream_settings(data: Path, config: Path | None, label: str | None) -> Config | None:
@@ -194,28 +177,47 @@ def _with_learner(settings: Config, preset: str | None, changes: dict[str, Any])
     return settings.model_copy(update={"learner": parse_learner("learner", begin | changes)})
 
 
+def _evaluate_examples(
+    source: Source, learner: Learner, window: int | None, *, regret: bool, as_json: bool
+) -> None:
+    """Evaluate a learner on examples, or on plays of KuaiRec."""
+    from pipeline.model.warm_up import warm_up
+    from pipeline.tools import evaluate as evaluation
+    from pipeline.tools.terminal import COMPILING, progress, waiting
+
+    with waiting(f"Reading {source.path} ..."):
+        trial = evaluation.prepare(source, learner)
+    with waiting(COMPILING):
+        warm_up(trial.settings)
+    with progress("evaluate", len(trial.X)) as update:
+        done = evaluation.run(trial, update)
+        update(len(trial.X))
+    with waiting("Summing up, with the best fixed linear predictor in hindsight ..."):
+        found = evaluation.evaluate(trial, learner, done, window=window, regret=regret)
+    print_found(found, evaluation.render, json=as_json)
+
+
 def _evaluate_stream(
     data: Path, settings: Config, label_delay: str, limit: int | None, window: int | None, *, as_json: bool
 ) -> None:
+    """Evaluate a configuration on the table of a stream's events: the pipeline runs without Kafka."""
     import msgspec
-    from rich.console import Console
 
-    from pipeline.cli.progress import progress
     from pipeline.model.factory import ModelFactory
     from pipeline.sources.rows import read_rows
     from pipeline.sources.schedule import order_of
     from pipeline.tools import evaluate as evaluation
     from pipeline.tools.report import render
+    from pipeline.tools.terminal import COMPILING, notice, progress, show, waiting
 
     settings = evaluation.without_schemas(settings)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    with console.status(f"Reading {data} ..."):
+    with waiting(f"Reading {data} ..."):
         events = read_rows(data, settings.stream, parse_delay(label_delay)).first(limit)
         factory = ModelFactory(settings)
     if settings.stream.tables:
         names = ", ".join(settings.stream.tables)
-        console.print(f"note: the rows of {names} come from Kafka. Here no entity has a row")
-    with console.status("Compiling the learner, which takes some seconds the first time ..."):
+        notice(f"note: the rows of {names} come from Kafka. Here no entity has a row")
+    with waiting(COMPILING):
         factory.warm_up()
     with progress("evaluate", len(order_of(events))) as update:
         done = evaluation.run_table(events, settings, factory, window=window, progress=update)
@@ -225,45 +227,4 @@ def _evaluate_stream(
         return
     typer.echo(describe_rows(events.rows, events.skipped))
     typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
-    Console(highlight=False).print(render(done.report, settings.stream, where="written"))
-
-
-def parse_changes(changes: list[str]) -> dict[str, Any]:
-    """Parse settings of the command line: values as in TOML, but text needs no quotes.
-
-    Parameters
-    ----------
-    changes
-        Settings as NAME=VALUE.
-
-    Returns
-    -------
-    dict
-        Values by name.
-
-    Raises
-    ------
-    ConfigError
-        A change is not NAME=VALUE, or names the preset.
-
-    Examples
-    --------
-    >>> parse_changes(["width=2.0", "loss=hinge", "bounded=false", "kernel_columns=[0, 4]"])
-    {'width': 2.0, 'loss': 'hinge', 'bounded': False, 'kernel_columns': [0, 4]}
-    """
-    settings: dict[str, Any] = {}
-    for change in changes:
-        name, equals, value = change.partition("=")
-        if not (name.strip() and equals and value.strip()):
-            raise ConfigError(f"--set {truncate(change)}: expected is NAME=VALUE, such as width=2.0")
-        if name.strip() == "preset":
-            raise ConfigError(f"--set {change}: the preset is an option of its own: --preset {value.strip()}")
-        settings[name.strip()] = _value(value.strip())
-    return settings
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (RecursionError, ValueError):  # no TOML, or a number of thousands of digits
-        return text
+    show(render(done.report, settings.stream, where="written"))

@@ -38,9 +38,9 @@ def export(
     require("to write Parquet files", "polars")
     from threading import Event
 
-    from pipeline.cli.progress import progress
     from pipeline.cli.signals import stop_on_signals
     from pipeline.tools.export.exporting import Export
+    from pipeline.tools.terminal import progress
 
     settings = options.load()
     work = Export(settings, what, to)

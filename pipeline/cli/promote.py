@@ -36,11 +36,9 @@ def promote(
     has to contain before workers start again. `forks audit` derives each prediction by the learner that was
     champion when it was made.
     """
-    from rich.console import Console
-
-    from pipeline.cli.progress import progress
     from pipeline.tools.checkpoint import Group
     from pipeline.tools.promotion import Promotion
+    from pipeline.tools.terminal import progress
 
     settings = options.load()
     with Group(settings) as entered:
@@ -50,11 +48,10 @@ def promote(
     if json:
         print_json({"champion": name, "former": former, "configuration": configuration})
         return
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    console.print(f"{name} is the champion now, and the former one is the challenger {former}.")
-    console.print(
+    typer.echo(f"{name} is the champion now, and the former one is the challenger {former}.")
+    typer.echo(
         "Put this into forks.toml, in place of [learner] and all [challengers.NAME], before you start "
         "workers; with other settings they refuse to start:\n"
     )
     for line in configuration:
-        console.print(f"  {line}".rstrip())
+        typer.echo(f"  {line}".rstrip())

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pipeline.cli.evaluate import parse_changes
+from pipeline.cli.changes import parse_changes
 from pipeline.cli.options import ConfigOptions, Json, group_options
-from pipeline.cli.output import print_json
+from pipeline.cli.output import print_found
 from pipeline.errors import ConfigError
 
 EPILOG = """
@@ -55,11 +55,10 @@ def rebuild(
     in one transaction. No worker may run meanwhile, and workers need these settings from then on.
     """
     import msgspec
-    from rich.console import Console
 
-    from pipeline.cli.progress import progress
     from pipeline.tools import rebuild as rebuilding
     from pipeline.tools.checkpoint import Group
+    from pipeline.tools.terminal import COMPILING, progress, waiting
 
     different = _parse_learner_changes(changes or [])
     settings = options.load()
@@ -67,18 +66,13 @@ def rebuild(
         plan = rebuilding.Rebuild(entered, different, check=not (different or install))
         if install:
             plan.refuse_install()
-        with Console(stderr=True).status(
-            "Compiling the learner, which takes some seconds the first time ..."
-        ):
+        with waiting(COMPILING):
             plan.factory.warm_up()
         with progress("rebuild", plan.outcomes) as update:
             found = plan.run(update, window)
         if install:
             found = msgspec.structs.replace(found, installed=plan.install())
-    if json:
-        print_json(found)
-    else:
-        Console(highlight=False).print(rebuilding.render(found))
+    print_found(found, rebuilding.render, json=json)
     if any(partition_rebuild.same is False for partition_rebuild in found.partitions):
         raise typer.Exit(1)
 

@@ -52,10 +52,10 @@ def redrive(
     """
     from threading import Event
 
-    from pipeline.cli.progress import progress
     from pipeline.cli.signals import stop_on_signals
     from pipeline.tools.redrive.ledger import ENDLESS, Selection, parse_offsets
     from pipeline.tools.redrive.redriving import Redrive
+    from pipeline.tools.terminal import progress
 
     begin, end = (0, ENDLESS) if offsets is None else parse_offsets(offsets)
     wanted = Selection(

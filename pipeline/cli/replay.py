@@ -137,18 +137,17 @@ def replay(
     configure()
     multiple, delay = parse_speed(speed), parse_delay(label_delay)
     require("to read the events to replay", "polars")
-    from rich.console import Console
 
-    from pipeline.cli.progress import progress
     from pipeline.kafka.registry import registry_of
     from pipeline.sources.kuairec import read_events
     from pipeline.sources.replay import Replay
     from pipeline.sources.rows import read_rows
+    from pipeline.tools.terminal import progress, waiting
 
     settings = options.load()
     kafka, stream = settings.kafka, settings.stream
     registry = registry_of(settings.registry) if stream.needs_registry else None
-    with Console(stderr=True).status(f"Reading {path} ..."):
+    with waiting(f"Reading {path} ..."):
         events = read_events(path, matrix) if stream.is_kuairec else read_rows(path, stream, delay)
         run = Replay(
             events.first(limit), kafka, stream=stream, registry=registry, resume=resume, ack_timeout=patience

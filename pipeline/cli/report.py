@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.cli.options import ConfigOptions, JsonObject, kafka_options
-from pipeline.cli.output import print_json
+from pipeline.cli.output import print_found
 from pipeline.errors import ConfigError
 from pipeline.extras import install_hint, is_installed, require
 
@@ -73,9 +72,8 @@ def report(
 
     Every labelled event counts, from the first on. The command only reads, and a worker may run meanwhile.
     """
-    from rich.console import Console
-
     from pipeline.tools.report import render, summarize
+    from pipeline.tools.terminal import progress
 
     if out is not None:
         require("to draw the picture of --out", "matplotlib")
@@ -84,20 +82,16 @@ def report(
         check_format(out)
     settings = options.load()
     estimated = _off_policy(settings.stream, level, cap, wanted=off_policy)
-    with _progress() as progress:
-        found = summarize(
-            settings.kafka,
-            stream=settings.stream,
-            registry=settings.registry,
-            window=window,
-            top=top,
-            off_policy=estimated,
-            progress=progress,
-        )
-    if json:
-        print_json(found)
-    else:
-        Console(highlight=False).print(render(found, settings.stream))
+    found = summarize(
+        settings.kafka,
+        stream=settings.stream,
+        registry=settings.registry,
+        window=window,
+        top=top,
+        off_policy=estimated,
+        show_progress=progress,
+    )
+    print_found(found, partial(render, stream=settings.stream), json=json)
     if out is not None:
         if found.labelled:
             draw(found, out, note)
@@ -134,22 +128,3 @@ def _off_policy(stream: Stream, level: float | None, cap: float | None, *, wante
     if cap is not None and not 0.0 < cap < float("inf"):
         raise ConfigError(f"--cap is {cap:g}: it is a number above 0, such as 20")
     return OffPolicy(cap=cap) if level is None else OffPolicy(level, cap)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how much of the topics has been read.
-
-    Yields
-    ------
-    callable
-        To be called with the numbers of records read and of all records.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        reading = bar.add_task("reading", total=None)
-        yield lambda done, total: bar.update(reading, completed=done, total=total)

@@ -11,7 +11,7 @@ import typer
 from pipeline.cli.command import Command
 from pipeline.cli.failures import STOPPED
 from pipeline.cli.options import ConfigFile, ConfigOptions, Json, kafka_options
-from pipeline.cli.output import print_json
+from pipeline.cli.output import print_found, print_json
 from pipeline.errors import ConfigError
 from pipeline.extras import require
 
@@ -79,8 +79,6 @@ def check(
     """
     import time
 
-    from rich.console import Console
-
     from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
     from pipeline.records.inputs import RawMessage
@@ -105,10 +103,7 @@ def check(
     found = check_sample(
         settings.stream, decoders_of(topics), Sample(interactions, labels, tables), topics.inputs, latest
     )
-    if json:
-        print_json(found)
-    else:
-        Console(soft_wrap=True, highlight=False).print(render(found))
+    print_found(found, render, json=json)
     if not found.fits:
         raise typer.Exit(DOES_NOT_FIT)
 
@@ -159,9 +154,9 @@ def load(
     require("to read the rows of a table", "polars")
     from threading import Event
 
-    from pipeline.cli.progress import progress
     from pipeline.cli.signals import stop_on_signals
     from pipeline.sources import table_rows
+    from pipeline.tools.terminal import progress
 
     settings = options.load()
     rows = table_rows.TableRows(path, settings.stream, table)

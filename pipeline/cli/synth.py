@@ -73,9 +73,8 @@ def synth(
     write them beside the definition of their stream: it predicts minutes.
     """
     require("to write CSV files", "polars")
-    from rich.console import Console
-
     from pipeline.sources.synth.files import is_to_be_kept, write_files
+    from pipeline.tools.terminal import waiting
 
     if keep and force:
         raise typer.BadParameter("--keep and --force exclude one another")
@@ -84,7 +83,7 @@ def synth(
         if as_json:
             print_json({})
         return
-    with Console(stderr=True).status("") as status:
+    with waiting("") as status:
         rows = write_files(
             out,
             Size(events, users, videos, days, seed, drift),

@@ -24,6 +24,25 @@ FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; a change to another topic waits for it too."""
 
 
+class Meter:
+    """Adds up how many messages several readers have read.
+
+    Parameters
+    ----------
+    progress
+        Function to call with the number so far.
+    """
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress = progress
+        self._read = 0
+
+    def __call__(self, messages: int) -> None:
+        """Count messages."""
+        self._read += messages
+        self._progress(self._read)
+
+
 class LogReader:
     """Reads the committed messages of one partition at a time, from any offset.
 
@@ -37,6 +56,8 @@ class LogReader:
         Seconds to wait for records that are known to be there, while an open transaction hides them.
     values
         Makes JSON of values that are not; by default all are left as they are.
+    meter
+        Called with the number of messages of each slice that is read.
 
     Attributes
     ----------
@@ -45,8 +66,15 @@ class LogReader:
         say for a moment that a partition ends earlier than it does.
     """
 
-    def __init__(self, kafka: Kafka, patience: float = 0.0, values: OutputValues = PLAIN) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        patience: float = 0.0,
+        values: OutputValues = PLAIN,
+        meter: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._values = values
+        self._meter = meter
         self.patience = patience
         self.end = -1
         self._kafka = kafka
@@ -116,6 +144,7 @@ class LogReader:
                 else:
                     raise_unless_retriable(message, self._kafka)
             if messages:
+                self._meter(len(messages))
                 yield self._values.converted(topic, messages)
             if at_end:
                 yield []

@@ -4,7 +4,6 @@
 
 import gc
 
-import pipeline.cli.progress
 import pipeline.config.loader
 import pipeline.sources.replay
 import pipeline.tools.audit
@@ -13,6 +12,7 @@ import pipeline.tools.inspect.reading
 import pipeline.tools.inspect.text
 import pipeline.tools.rebuild
 import pipeline.tools.report
+import pipeline.tools.terminal
 import pipeline.worker.worker
 from pipeline.config.settings import Config
 from pipeline.model.factory import ModelFactory

@@ -12,7 +12,7 @@ from pipeline.config.settings import Config
 from pipeline.config.topics import Topics, topics_of
 from pipeline.errors import StateError
 from pipeline.log.partition_log import PartitionLog
-from pipeline.log.reader import LogReader
+from pipeline.log.reader import LogReader, Meter
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
@@ -24,7 +24,7 @@ from pipeline.tools.audit.committed_view import View
 from pipeline.tools.audit.differences import AuditResult, Finding
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.partition import audit
-from pipeline.tools.audit.reading import CommittedCheckpoint, Meter, Reader, read_checkpoint
+from pipeline.tools.audit.reading import CommittedCheckpoint, Reader, read_checkpoint
 from pipeline.tools.audit.score_index import IndexedLine, ScoreIndex
 from pipeline.tools.audit.scores import NOT_DERIVED, SCORES_CHECKED, ScoreCheck
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords

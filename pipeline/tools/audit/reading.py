@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from pipeline.config.settings import Kafka
 from pipeline.config.topics import Topics
@@ -14,7 +14,7 @@ from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.log.partition_log import PartitionLog
-from pipeline.log.reader import LogReader
+from pipeline.log.reader import LogReader, Meter
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.signature import StateSigner
@@ -121,30 +121,6 @@ def _snapshot(log: PartitionLog, state: State, result: AuditResult) -> bytes | N
         return None
 
 
-PROGRESS_EVERY: Final = 500
-"""Records between two calls of the progress function."""
-
-
-class Meter:
-    """Counter of the records that have been read.
-
-    Parameters
-    ----------
-    progress
-        Function to call now and then with the number of records read so far.
-    """
-
-    def __init__(self, progress: Callable[[int], None]) -> None:
-        self._progress = progress
-        self._read = 0
-
-    def count(self) -> None:
-        """Count one record."""
-        self._read += 1
-        if self._read % PROGRESS_EVERY == 0:
-            self._progress(self._read)
-
-
 class Reader:
     """Reader of one partition of any topic, up to the end of the view.
 
@@ -208,8 +184,6 @@ class Reader:
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
             return
-        with LogReader(self._kafka, values=self._values) as reader:
+        with LogReader(self._kafka, values=self._values, meter=self._meter) as reader:
             log = PartitionLog(reader, self._topics, partition.partition)
-            for message in log.messages(partition.topic, stop=end):
-                self._meter.count()
-                yield message
+            yield from log.messages(partition.topic, stop=end)

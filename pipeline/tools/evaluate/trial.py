@@ -16,6 +16,7 @@ from pipeline.config import settings as config
 from pipeline.errors import ConfigError, DataError
 from pipeline.model.learner_settings import learner_settings, preset_settings
 from pipeline.sources.kuairec import COLUMNS, read_events
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 from pipeline.tools.evaluate.arrays import read_arrays
 from pipeline.tools.evaluate.dataset import Dataset
 from pipeline.tools.evaluate.libsvm import read_libsvm
@@ -58,7 +59,20 @@ class Trial:
     delayed: bool
 
 
-def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, label: str | None) -> Trial:
+class Source(NamedTuple):
+    """Where the events of a trial are."""
+
+    path: Path
+    """File or folder."""
+    matrix: str = DEFAULT_MATRIX
+    """Name of the CSV file to read if `path` is a folder."""
+    label: str | None = None
+    """Column of the labels in a CSV file; None for the last column."""
+    order: Order = Order()
+    """Order of the events."""
+
+
+def prepare(source: Source, learner: config.Learner) -> Trial:
     """Read a file and make a learner for it.
 
     A folder, and a CSV file with KuaiRec's columns, hold plays. Their running features are computed, with the
@@ -67,16 +81,10 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
 
     Parameters
     ----------
-    path
-        File or folder.
+    source
+        Where the events are.
     learner
         Preset, and the settings that differ from it.
-    order
-        Order of the events.
-    matrix
-        Name of the CSV file to read if `path` is a folder.
-    label
-        Column of the labels in a CSV file; None for the last column.
 
     Returns
     -------
@@ -90,6 +98,7 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
     ConfigError
         If a setting or an option does not fit the file.
     """
+    path, matrix, label, order = source
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder")
     kind = path.suffix.lower()

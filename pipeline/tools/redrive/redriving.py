@@ -23,7 +23,7 @@ from pipeline.kafka.redrive import InputMessage, RedriveGroup
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.log.partition_log import PartitionLog
 from pipeline.log.ranges import Watermarks
-from pipeline.log.reader import LogReader
+from pipeline.log.reader import LogReader, Meter
 from pipeline.records.dead_letter import DeadLetterHeaders, is_redriven, read_dead_letter, redriven_headers
 from pipeline.tools.redrive.ledger import Ledger, RecordedDeadLetter, Selection
 
@@ -126,7 +126,7 @@ class Redrive:
         stopping
             Tells whether to stop after the transaction.
         progress
-            Called with the number of offsets that were read.
+            Called with the number of dead letters that were read.
 
         Returns
         -------
@@ -143,11 +143,11 @@ class Redrive:
             Another redrive of the group has begun.
         """
         self._refuse_missing_rights(dry_run=dry_run)
-        done, complete = 0, True
+        complete = True
         config = self._config
         with (
             RedriveGroup(config) as group,
-            LogReader(config.kafka) as reader,
+            LogReader(config.kafka, meter=Meter(progress)) as reader,
             LogReader(config.kafka) as inputs,
         ):
             if not dry_run:
@@ -166,8 +166,6 @@ class Redrive:
                         group.send(messages, {each: CommittedOffset(end, ledger.text())})
                     for _, headers in found:
                         self._counts[headers.topic or ""][headers.fault or ""] += 1
-                    progress(done + end - offsets.start)
-                done += len(offsets)
         return Summary(
             dry_run,
             complete,

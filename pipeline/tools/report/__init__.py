@@ -3,6 +3,6 @@
 from pipeline.tools.report.figures import Report, Window
 from pipeline.tools.report.off_policy import OffPolicy
 from pipeline.tools.report.reading import summarize
-from pipeline.tools.report.render import render
+from pipeline.tools.report.report_text import render
 
 __all__ = ["OffPolicy", "Report", "Window", "render", "summarize"]

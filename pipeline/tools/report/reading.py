@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final, TypeAlias
 
 import msgspec
@@ -18,7 +18,7 @@ from pipeline.kafka.types import ConsumerRecord
 from pipeline.log.decoding import DECODE_ERRORS, decode_record
 from pipeline.log.partition_log import PartitionLog
 from pipeline.log.ranges import Watermarks
-from pipeline.log.reader import LogReader
+from pipeline.log.reader import LogReader, Meter
 from pipeline.model.settings_text import target_from
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import state_key
@@ -36,8 +36,8 @@ from pipeline.tools.report.partition_run import (
 )
 from pipeline.tools.report.ranking import DEFAULT_TOP, SLATE_SIZES
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Function to call with the number of offsets read so far, and the number of all offsets."""
+ShowProgress: TypeAlias = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Shows the progress of an operation, as `pipeline.tools.terminal.progress` does."""
 
 _STATES: Final = msgspec.json.Decoder(ReportedState)
 
@@ -50,7 +50,7 @@ def summarize(
     window: int | None = None,
     off_policy: OffPolicy | None = None,
     top: int = DEFAULT_TOP,
-    progress: Progress | None = None,
+    show_progress: ShowProgress = lambda _what, _total: nullcontext(lambda _: None),
 ) -> Report:
     """Sum up what a run has written so far.
 
@@ -70,8 +70,8 @@ def summarize(
         How the values of policies are estimated; None for not at all.
     top
         The first items of slates that count in figures of rankings.
-    progress
-        Function to call now and then with the offsets read so far and all offsets to read.
+    show_progress
+        Shows how many records were read.
 
     Returns
     -------
@@ -94,11 +94,12 @@ def summarize(
     )
     ranges = watermarks.ranges()
     partitions = [each.partition for each in watermarks.partitions if each.topic == topics.checkpoints]
-    meter = _Meter(
-        sum(len(offsets) for each, offsets in ranges.items() if each.topic != topics.checkpoints), progress
-    )
+    total = sum(len(offsets) for each, offsets in ranges.items() if each.topic != topics.checkpoints)
     runs = []
-    with LogReader(kafka, values=OutputValues(topics)) as reader:
+    with (
+        show_progress("read", total) as update,
+        LogReader(kafka, values=OutputValues(topics), meter=Meter(update)) as reader,
+    ):
         for partition in partitions:
             log, checkpoints = (
                 PartitionLog(reader, topics, partition),
@@ -106,16 +107,16 @@ def summarize(
             )
             before = _state(log, ranges[checkpoints])
             found, slates = Counter[str](), dict[int, int]()
-            for messages in meter.slices(log, topics.predictions):
+            for messages in log.slices(topics.predictions):
                 found["predictions"] += len(messages)
                 if stream.has_slates:
                     slates |= _sizes(messages)
             found[ITEMS] += sum(slates.values())
             outcomes = OutcomeTable(stream, target_from(before.settings))
-            for messages in meter.slices(log, topics.outcomes):
+            for messages in log.slices(topics.outcomes):
                 outcomes.add([decode_record(decoder, message) for message in messages])
             found.update(outcomes.counted)
-            for messages in meter.slices(log, topics.dead_letters):
+            for messages in log.slices(topics.dead_letters):
                 found.update(map(_fault, messages))
             after = _state(log, watermarks.ranges()[checkpoints])
             counts = Counts(found, before.counters, after.counters)
@@ -126,23 +127,6 @@ def summarize(
 def _sizes(messages: Sequence[ConsumerRecord]) -> dict[int, int]:
     """Return the number of items of slates, by sequence."""
     return {each.sequence: len(each.items) for each in (decode_record(SLATE_SIZES, one) for one in messages)}
-
-
-class _Meter:
-    """Reader of topics that reports its progress."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self._total = total
-        self._progress = progress
-        self._done = 0
-
-    def slices(self, log: PartitionLog, topic: str) -> Iterator[Sequence[ConsumerRecord]]:
-        """Yield the messages of a topic from beginning to end, in slices."""
-        for messages in log.slices(topic):
-            self._done += len(messages)
-            if self._progress is not None:
-                self._progress(min(self._done, self._total), self._total)
-            yield messages
 
 
 def _state(log: PartitionLog, offsets: range) -> ReportedState:

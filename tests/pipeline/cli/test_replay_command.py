@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.cli import progress as progress_module
-from pipeline.cli.progress import progress
 from pipeline.cli.replay import describe
 from pipeline.errors import BrokerError, DataError
 from pipeline.sources.replay import Pace, Summary
+from pipeline.tools import terminal
+from pipeline.tools.terminal import progress
 
 HEADER = "user_id,video_id,play_duration,video_duration,timestamp,watch_ratio\n"
 
@@ -70,10 +70,10 @@ def test_the_summary_says_why_rows_were_skipped() -> None:
 def test_without_a_terminal_progress_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress_module, "LOG_INTERVAL", float("inf"))
+    monkeypatch.setattr(terminal, "LOG_INTERVAL", float("inf"))
     with progress("replay", 200) as update:
         update(50)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(progress_module, "LOG_INTERVAL", 0.0)
+        monkeypatch.setattr(terminal, "LOG_INTERVAL", 0.0)
         update(100)
     assert capsys.readouterr().err.startswith("replay: 100 of 200 (50%), ")

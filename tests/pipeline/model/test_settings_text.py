@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import ForksSettings
-from pipeline.cli.evaluate import parse_changes
+from pipeline.cli.changes import parse_changes
 from pipeline.config.settings import Config
 from pipeline.config.stream import KUAIREC
 from pipeline.errors import StateError

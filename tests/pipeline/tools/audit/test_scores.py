@@ -24,8 +24,8 @@ from pipeline.serving.candidates import CandidateType
 from pipeline.serving.exploration import Exploration, Strategy, choose
 from pipeline.serving.score_log import LoggedChoice, ScoreLog, ScoreLogLine
 from pipeline.serving.served_model import ServedModel
+from pipeline.tools.audit.audit_text import location
 from pipeline.tools.audit.differences import AuditResult
-from pipeline.tools.audit.render import location
 from pipeline.tools.audit.score_index import DAMAGED, NO_PARTITION, ScoreIndex
 from pipeline.tools.audit.scores import CHOICES_CHECKED, EARLIER, LATER, OTHER_ARITHMETIC, SCORES_CHECKED
 from tests.support.builders import CHALLENGERS

@@ -21,7 +21,7 @@ from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
-from pipeline.tools.evaluate import Order, prepare
+from pipeline.tools.evaluate import Order, Source, prepare
 from tests.support.offline import offline, pairs_of
 
 SMALL = ("--set", "budget=10", "--set", "cycle=50")
@@ -62,7 +62,7 @@ def in_a_loop(X: FloatArray, y: FloatArray) -> FloatArray:
 
 def test_scores_of_plays_are_those_of_simulate_qa_bit_for_bit(invented: Path) -> None:
     learner = Learner.model_validate({"budget": 10, "cycle": 50})
-    trial = prepare(invented, learner, Order(), matrix=DEFAULT_MATRIX, label=None)
+    trial = prepare(Source(invented), learner)
     pairs = pairs_of(invented)
     tags = TagTable(invented / "item_categories.csv").lists
     expected, versions = offline(pairs, learner_settings(learner, 0), Tables(), tags)
@@ -86,7 +86,7 @@ def test_with_squared_loss_plays_teach_their_watch_ratio(invented: Path) -> None
     found = evaluated(invented, *options)
     learner = Learner.model_validate({"budget": 10, "cycle": 50, "loss": "squared"})
     pairs = pairs_of(invented)[:500]
-    trial = prepare(invented, learner, Order(limit=500, delayed=False), matrix=DEFAULT_MATRIX, label=None)
+    trial = prepare(Source(invented, order=Order(limit=500, delayed=False)), learner)
     targets = np.array([min(pair.label.watch_ratio, 2.0) - 0.75 for pair in pairs])
     scores = Forks(learner_settings(learner, 0)).predict_and_learn_many(trial.X, targets)
     assert found["loss"] == pytest.approx(np.mean((scores - targets) ** 2))

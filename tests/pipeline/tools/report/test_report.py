@@ -19,7 +19,7 @@ from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, RECORDED, Counts, differences
 from pipeline.tools.report.figures import report, running_means_margin
 from pipeline.tools.report.outcomes import OUTCOME, Outcomes
-from pipeline.tools.report.render import STAGES
+from pipeline.tools.report.report_text import STAGES
 
 
 def outcomes(*rows: dict[str, Any]) -> Outcomes:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.tools.evaluate.evaluation import Evaluation
-from pipeline.tools.terminal import number_or_dash, plain_table
+from pipeline.tools.terminal import number_or_dash, numbers_table
 
 
 def render(found: Evaluation) -> RenderableType:
@@ -42,9 +42,7 @@ def _total(found: Evaluation) -> Table:
 
 
 def _windows(found: Evaluation) -> Table:
-    table = plain_table()
-    for name in ("events", "mistakes", "majority", "AUC", "loss", "regret"):
-        table.add_column(name, justify="right")
+    table = numbers_table("events", "mistakes", "majority", "AUC", "loss", "regret", text=0)
     for piece in found.windows:
         table.add_row(
             f"{piece.first + 1:,} - {piece.first + piece.events:,}",

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pipeline.tools.checkpoint.contents import Array, Challenger, Contents
 from pipeline.tools.checkpoint.listing import Checkpoint, Snapshot
-from pipeline.tools.terminal import number_or_dash, plain_table
+from pipeline.tools.terminal import named_values, number_or_dash, numbers_table
 from pipeline.tools.times import duration
 
 
 def render_list(checkpoints: Sequence[Checkpoint]) -> RenderableType:
     """Render one line for each snapshot of each partition, and their hashes below."""
-    table = plain_table()
-    for name in ("partition", "state at", "outcomes", "snapshot of", "chunks at", "bytes", "age"):
-        table.add_column(name, justify="right")
+    names = ("partition", "state at", "outcomes", "snapshot of", "chunks at", "bytes", "age")
+    table = numbers_table(*names, text=0)
     hashes: list[Text] = []
     for checkpoint in checkpoints:
         state = "-" if checkpoint.state_offset is None else str(checkpoint.state_offset)
@@ -51,8 +49,7 @@ def _cells(snapshot: Snapshot) -> tuple[str, str, str, str]:
 
 def render_contents(partition: int, found: Contents) -> RenderableType:
     """Render the contents of a partition's snapshot, one figure per line."""
-    table = Table.grid(padding=(0, 2))
-    for name, value in {
+    values = {
         "outcomes": f"{found.outcomes:,}, of which {found.updates:,} were learned",
         "preset": ", ".join([found.preset, *(f"{name} = {text}" for name, text in found.changes.items())]),
         "size": f"{found.bytes:,} bytes",
@@ -65,9 +62,8 @@ def render_contents(partition: int, found: Contents) -> RenderableType:
         f"{found.smallest_eigenvalue:.4g} to {found.largest_eigenvalue:.4g}",
         "challengers": ", ".join(map(_challenger, found.challengers)) or "-",
         "kept": ", ".join(f"{count:,} {name}" for name, count in found.kept.items()),
-    }.items():
-        table.add_row(Text(name, style="bold"), Text(value))
-    return Group(Text(f"partition {partition}", style="bold"), table)
+    }
+    return Group(Text(f"partition {partition}", style="bold"), named_values(values.items()))
 
 
 def _challenger(found: Challenger) -> str:

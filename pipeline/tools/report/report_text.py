@@ -18,7 +18,7 @@ from pipeline.tools.report.figures import Report
 from pipeline.tools.report.off_policy import Estimate, OffPolicyFigures
 from pipeline.tools.report.ranking import SHOWN, Ranking
 from pipeline.tools.report.regression import RegressionFigures
-from pipeline.tools.terminal import number_or_dash, plain_table
+from pipeline.tools.terminal import named_values, number_or_dash, numbers_table
 from pipeline.tools.times import date, duration
 
 STAGES: Final = {
@@ -71,20 +71,18 @@ def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics"
 
 def _counters(report: Report, where: str) -> Table:
     """Render every counter, also those that are 0; those of label requests only with a label policy."""
-    table = Table.grid(padding=(0, 2))
-    for stage, names in STAGES.items():
-        if stage == "label requests" and not report.counters["asked"]:
-            continue
-        numbers = [
+    rows = {
+        stage: " · ".join(
             f"{name.replace('_', ' ')} {report.counters[name]:,}" for name in names if name in report.counters
-        ]
-        table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
+        )
+        for stage, names in STAGES.items()
+        if stage != "label requests" or report.counters["asked"]
+    }
     predicted = report.predictions if report.items is None else report.items
     waiting = predicted - (report.outcomes - report.corrected)
     if report.corrected:
-        table.add_row(Text("corrected", style="bold"), Text(_number(report.corrected, "later label")))
-    table.add_row(Text(where, style="bold"), Text(_in_topics(report, waiting)))
-    return table
+        rows["corrected"] = _number(report.corrected, "later label")
+    return named_values((rows | {where: _in_topics(report, waiting)}).items())
 
 
 def _in_topics(report: Report, waiting: int) -> str:
@@ -96,10 +94,7 @@ def _in_topics(report: Report, waiting: int) -> str:
 
 def _methods(report: Report, stream: Stream) -> Table:
     """Render the figures of the model and the baselines over the same events."""
-    table = plain_table()
-    table.add_column(f"over all {report.labelled:,} labelled events")
-    for name in ("mistakes", "AUC", "log loss"):
-        table.add_column(name, justify="right")
+    table = numbers_table(f"over all {report.labelled:,} labelled events", "mistakes", "AUC", "log loss")
     labels = ("watched", "not watched") if stream.is_kuairec else ("positive", "negative")
     always = labels[(report.watched or 0.0) <= 0.5]
     words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
@@ -120,10 +115,8 @@ def _methods(report: Report, stream: Stream) -> Table:
 
 def _comparison(comparison: LearnerComparison) -> Table:
     """Render the figures of champion and challengers over the events that all of them predicted."""
-    table = plain_table()
-    table.add_column(f"over {comparison.events:,} of them")
-    for name in ("mistakes", "alone right", "alone wrong", "AUC", "log loss"):
-        table.add_column(name, justify="right")
+    names = ("mistakes", "alone right", "alone wrong", "AUC", "log loss")
+    table = numbers_table(f"over {comparison.events:,} of them", *names)
     for each in comparison.contenders:
         champion = each.name == CHAMPION
         alone = ("", "") if champion else (f"{each.alone_right:,}", f"{each.alone_wrong:,}")
@@ -140,10 +133,12 @@ def _comparison(comparison: LearnerComparison) -> Table:
 
 def _ranking(found: Ranking) -> Iterator[RenderableType]:
     """Yield how well slates are ordered, and the rates of positions."""
-    table = plain_table()
-    table.add_column(f"over {found.with_positive:,} of {found.slates:,} closed slates: with a positive label")
-    for name in (f"NDCG@{found.top}", f"hit rate@{found.top}", "NDCG gain"):
-        table.add_column(name, justify="right")
+    table = numbers_table(
+        f"over {found.with_positive:,} of {found.slates:,} closed slates: with a positive label",
+        f"NDCG@{found.top}",
+        f"hit rate@{found.top}",
+        "NDCG gain",
+    )
     for each in found.rankings:
         table.add_row(
             each.name,
@@ -155,10 +150,7 @@ def _ranking(found: Ranking) -> Iterator[RenderableType]:
     if found.rankings:
         yield table
         yield Text()
-    rates = plain_table()
-    rates.add_column("position")
-    for name in ("items", "positive labels"):
-        rates.add_column(name, justify="right")
+    rates = numbers_table("position", "items", "positive labels")
     for rate in found.positions[:MAX_POSITIONS]:
         rates.add_row(str(rate.position), f"{rate.items:,}", _with_error(rate.rate, rate.error, ".2%"))
     yield rates
@@ -177,10 +169,8 @@ def _with_error(value: float, error: float | None, form: str) -> str:
 
 def _off_policy(figures: OffPolicyFigures) -> Iterator[RenderableType]:
     """Yield the values of the policy that chose and of the target policy."""
-    table = plain_table()
-    table.add_column("value of a policy, its mean reward")
-    for name in ("outcomes", "value", f"{100 * figures.level:.6g}% interval"):
-        table.add_column(name, justify="right")
+    interval = f"{100 * figures.level:.6g}% interval"
+    table = numbers_table("value of a policy, its mean reward", "outcomes", "value", interval)
     for name, outcomes, estimate in (
         ("logged", figures.outcomes, figures.logged),
         ("target, inverse propensities", figures.weighted, figures.ips),
@@ -207,10 +197,8 @@ def _interval(estimate: Estimate | None) -> str:
 
 def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> Iterator[RenderableType]:
     """Yield the errors of a model that predicts numbers, and of its baselines."""
-    table = plain_table()
-    table.add_column(f"over all {report.labelled:,} labelled events, in units of {stream.target.name}")
-    for name in ("MAE", "RMSE", "R2"):
-        table.add_column(name, justify="right")
+    title = f"over all {report.labelled:,} labelled events, in units of {stream.target.name}"
+    table = numbers_table(title, "MAE", "RMSE", "R2")
     table.add_row("model", _figure(figures.mae), _figure(figures.rmse), _figure(figures.r2), style="bold")
     words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
     if figures.running_means is not None:
@@ -240,10 +228,7 @@ def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> I
 
 
 def _contenders(figures: RegressionFigures) -> Table:
-    table = plain_table()
-    table.add_column("over the events that all of them predicted")
-    for name in ("MAE", "RMSE", "closer"):
-        table.add_column(name, justify="right")
+    table = numbers_table("over the events that all of them predicted", "MAE", "RMSE", "closer")
     for each in figures.contenders:
         champion = each.name == CHAMPION
         closer = "" if champion else f"{each.closer:,}"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pipeline.tools.inspect.readable import printable
 from pipeline.tools.stream.checking import InputCheck, StreamCheck
-from pipeline.tools.terminal import plain_table
+from pipeline.tools.terminal import numbers_table
 from pipeline.tools.times import instant
 
 EXAMPLE_WIDTH: Final = 40
@@ -47,9 +47,7 @@ def _input(name: str, found: InputCheck) -> Iterator[RenderableType]:
     yield Text.assemble(
         (f"{name} ", "bold"), f"in {found.topic}: {found.usable:,} of {found.messages:,} can be used{times}"
     )
-    table = plain_table()
-    for column in ("field", "at", "found", "as", "example"):
-        table.add_column(column)
+    table = numbers_table("field", "at", "found", "as", "example", text=5)
     for field in found.fields:
         table.add_row(
             field.name,
