@@ -54,33 +54,27 @@ def inspect(
 
     The time is the record's timestamp in Kafka: for predictions and outcomes, when the interaction happened.
     """
-    from rich.console import Console
-
+    from pipeline.config.feature_layout import FeatureLayout
     from pipeline.config.topics import topics_of
-    from pipeline.kafka.registry import decoders_of
-    from pipeline.tools.inspect.objects import as_object
+    from pipeline.tools import terminal
+    from pipeline.tools.inspect.objects import as_object, parser_of
     from pipeline.tools.inspect.reading import read
+    from pipeline.tools.inspect.record_text import show
     from pipeline.tools.inspect.start import Last, parse_start
-    from pipeline.tools.inspect.text import Format, heading, show
 
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
     settings = options.load()
     topics = topics_of(settings)
-    topic = what.topic(topics)
-    inputs = decoders_of(topics) if what in (Kind.INTERACTIONS, Kind.LABELS) else None
-    how = Format.of(settings.stream, settings.features.kind, inputs)
-    parse = how.inputs.labels.parse if what is Kind.LABELS else how.inputs.interactions.parse
-    found = read(settings.kafka, topics, topic, begin, partition, follow=follow)
-    messages = islice(found, limit)
-    console = Console(soft_wrap=True, highlight=False)
-    count = 0
-    for message in messages:
+    parse = parser_of(what, topics)
+    features = FeatureLayout.of(settings.stream, settings.features.kind).names
+    messages = read(settings.kafka, topics, what.topic(topics), begin, partition, follow=follow)
+    none = True
+    for message in islice(messages, limit):
+        none = False
+        record = as_object(what, message, parse)
         if json:
-            print_json(as_object(what, message, parse))
+            print_json(record)
         else:
-            if not count:
-                console.print(heading(what, how))
-            console.print(show(what, message, detail=detail, how=how))
-        count += 1
-    if not count:
+            terminal.show(show(record, detail=detail, features=features))
+    if none:
         typer.echo("no such record is committed", err=True)

@@ -75,11 +75,12 @@ def test_what_a_worker_wrote_can_be_looked_at(bootstrap: str, topic_prefix: str,
     assert "user_label_mean" in detail
     assert "watch_ratio" in detail
     dead_letter = forks_inspect(pipeline, "dead-letters")
-    assert f"undecodable  {pipeline.topics.interactions} 0:{len(events)}" in dead_letter
-    assert r"10 bytes: \xff[red]\x1b[2J" in dead_letter
+    origin = f"source.topic {pipeline.topics.interactions}  source.partition 0  source.offset {len(events)}"
+    assert "fault undecodable  " in dead_letter
+    assert f"{origin}  key 7  value /1tyZWRdG1sySg==" in dead_letter
     checkpoints = forks_inspect(pipeline, "checkpoints", "--limit", "2")
-    assert f"{len(events)} predictions, {len(events)} outcomes" in checkpoints
-    assert "snapshot  slot 0, chunk 0" in checkpoints
+    assert f"predictions {len(events)}  outcomes {len(events)}" in checkpoints
+    assert "snapshot.slot 0  snapshot.number 0  bytes " in checkpoints
 
 
 def test_the_last_records_are_found_behind_transaction_markers(

@@ -120,7 +120,7 @@ def test_slates_with_a_schema_are_learned_over_kills(
         group = ("--group", pipeline.kafka.group)
         assert "no difference" in command(pipeline, "audit", *group)
         assert "identical" in command(pipeline, "rebuild", *group)
-        assert "last1" in command(pipeline, "inspect", "interactions")
+        assert "last1" in command(pipeline, "inspect", "interactions", "--detail")
         first = pipeline.read(pipeline.topics.predictions)[0].value or b""
         assert first.startswith(b"\0" if format_ == "avro" else b"{")
         items = sum(map(len, sent.items.values()))

@@ -205,8 +205,8 @@ def check_tools(pipeline: Pipeline, sent: Shelves, outcomes: int) -> None:
     assert sum(each["items"] for each in ranking["positions"]) == outcomes
     assert "NDCG@5" in command(pipeline, "report")
     shown = command(pipeline, "inspect", "predictions", "--limit", "1", "--detail")
-    assert shown.count("position") == len(pipeline.read_json(pipeline.topics.predictions)[-1]["items"])
-    assert "last1" in command(pipeline, "inspect", "interactions")
+    assert shown.count(".score ") == len(pipeline.read_json(pipeline.topics.predictions)[-1]["items"])
+    assert "last1" in command(pipeline, "inspect", "interactions", "--detail")
     folder = pipeline.folder / "exported"
     command(pipeline, "export", "predictions", "--to", str(folder))
     rows = pl.read_parquet(folder / "**" / "*.parquet")

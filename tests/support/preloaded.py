@@ -9,7 +9,7 @@ import pipeline.sources.replay
 import pipeline.tools.audit
 import pipeline.tools.checkpoint
 import pipeline.tools.inspect.reading
-import pipeline.tools.inspect.text
+import pipeline.tools.inspect.record_text
 import pipeline.tools.rebuild
 import pipeline.tools.report
 import pipeline.tools.terminal

@@ -23,13 +23,5 @@ class Kind(StrEnum):
 
     def topic(self, topics: Topics) -> str:
         """Return the topic that holds these records."""
-        return {
-            Kind.INTERACTIONS: topics.interactions,
-            Kind.LABELS: topics.labels,
-            Kind.PREDICTIONS: topics.predictions,
-            Kind.OUTCOMES: topics.outcomes,
-            Kind.DEAD_LETTERS: topics.dead_letters,
-            Kind.CHECKPOINTS: topics.checkpoints,
-            Kind.LABEL_REQUESTS: topics.label_requests,
-            Kind.SHARED: topics.shared,
-        }[self]
+        name: str = getattr(topics, self.name.lower())
+        return name

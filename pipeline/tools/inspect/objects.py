@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
+from pipeline.config.topics import Topics
+from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import parse_snapshot_key
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import encoded
 
+Parse: TypeAlias = Callable[[bytes], object]
+"""Returns a value as objects, lists and scalars."""
 
-def as_object(
-    kind: Kind, message: ConsumerRecord, parse: Callable[[bytes], object] = msgspec.json.decode
-) -> dict[str, Any]:
+
+def parser_of(kind: Kind, topics: Topics) -> Parse:
+    """Return what parses the values of records; those of inputs may be in another format than JSON."""
+    if kind not in {Kind.INTERACTIONS, Kind.LABELS}:
+        return msgspec.json.decode
+    inputs = decoders_of(topics)
+    return inputs.labels.parse if kind is Kind.LABELS else inputs.interactions.parse
+
+
+def as_object(kind: Kind, message: ConsumerRecord, parse: Parse = msgspec.json.decode) -> dict[str, Any]:
     """Return a message as a JSON object.
 
     `encoding` is that of `value`: `json`, or `utf-8` or `base64` for dead letters and for whatever cannot be
@@ -56,9 +67,7 @@ def as_object(
 
 def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
     dead_letter = read_dead_letter(message)
-    headers = [
-        dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in dead_letter.headers
-    ]
+    headers = [(name, *encoded(value)) for name, value in dead_letter.headers]
     return {
         "fault": dead_letter.fault,
         "reason": dead_letter.reason,
@@ -67,13 +76,11 @@ def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
             "partition": dead_letter.partition,
             "offset": dead_letter.offset,
         },
-        "headers": [
-            {"name": name} | value for (name, _), value in zip(dead_letter.headers, headers, strict=True)
-        ],
+        "headers": [dict(zip(("name", "value", "encoding"), header, strict=True)) for header in headers],
     }
 
 
-def _content(value: bytes | None, parse: Callable[[bytes], object]) -> tuple[Any, str | None]:
+def _content(value: bytes | None, parse: Parse) -> tuple[Any, str | None]:
     try:
         return parse(value or b""), "json"
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

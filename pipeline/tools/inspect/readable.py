@@ -36,20 +36,6 @@ def printable(text: str, cut: int = CUT) -> str:
     return escaped if len(escaped) <= cut else f"{escaped[: cut - 1]}…"
 
 
-def described(data: bytes | None, cut: int = CUT) -> str:
-    r"""Describe bytes by their number and their text, with escapes for what is not UTF-8.
-
-    Examples
-    --------
-    >>> print(described(b"\xff{not json"), described(None))
-    10 bytes: \xff{not json null
-    """
-    if data is None:
-        return "null"
-    head = data[: 4 * (cut + 1)].decode(errors="backslashreplace")  # a character has at most four bytes
-    return f"{len(data):,} byte{'' if len(data) == 1 else 's'}: {printable(head, cut)}"
-
-
 def encoded(data: bytes | None) -> tuple[str | None, str | None]:
     r"""Return bytes as text for JSON, and the encoding of this text.
 

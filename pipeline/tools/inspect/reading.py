@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from pipeline.config.settings import Kafka
 from pipeline.config.topics import Topics
@@ -17,13 +16,6 @@ from pipeline.log.partition_log import PartitionLog
 from pipeline.log.ranges import Watermarks
 from pipeline.log.reader import LogReader
 from pipeline.tools.inspect.start import At, Last, Since, StartPosition
-
-
-class _PartitionRange(NamedTuple):
-    """The offsets to read of one partition."""
-
-    topic_partition: PartitionId
-    offsets: range
 
 
 def read(
@@ -66,18 +58,14 @@ def read(
     ConfigError
         The partition does not exist.
     """
-    partition_ranges = _partition_ranges(Watermarks(kafka, [topic]), topic, start, partition)
-    ends = {
-        partition_range.topic_partition: partition_range.offsets.stop for partition_range in partition_ranges
-    }
+    ranges = _ranges(Watermarks(kafka, [topic]), topic, start, partition)
+    ends = {each: offsets.stop for each, offsets in ranges.items()}
     values = OutputValues(topics)
     with LogReader(kafka, values=values) as reader:
-        logs = {
-            each: PartitionLog(reader, topics, each.topic_partition.partition) for each in partition_ranges
-        }
+        logs = [(PartitionLog(reader, topics, each.partition), offsets) for each, offsets in ranges.items()]
         messages = _last(logs, topic, start.number) if isinstance(start, Last) else _all(logs, topic)
         for message in messages:
-            ends[_topic_partition(message)] = (message.offset() or 0) + 1
+            ends[PartitionId(topic, message.partition() or 0)] = (message.offset() or 0) + 1
             if _is_recent(message, start):
                 yield message
     if follow:
@@ -86,14 +74,11 @@ def read(
             yield from values.converted(topic, [message])
 
 
-def _partition_ranges(
+def _ranges(
     watermarks: Watermarks, topic: str, start: StartPosition, partition: int | None
-) -> list[_PartitionRange]:
-    partitions = [
-        topic_partition
-        for topic_partition in watermarks.partitions
-        if partition in (None, topic_partition.partition)
-    ]
+) -> dict[PartitionId, range]:
+    """Return the offsets to read, by partition."""
+    partitions = [each for each in watermarks.partitions if partition in (None, each.partition)]
     if not partitions:
         raise ConfigError(
             f"--partition {partition}: {topic} has partitions 0 to {len(watermarks.partitions) - 1}"
@@ -103,10 +88,7 @@ def _partition_ranges(
         begins = watermarks.offsets_for_times(start.timestamp)
     else:
         begins = dict.fromkeys(partitions, start.offset if isinstance(start, At) else 0)
-    return [
-        _PartitionRange(topic_partition, _from(ranges[topic_partition], begins[topic_partition]))
-        for topic_partition in partitions
-    ]
+    return {each: _from(ranges[each], begins[each]) for each in partitions}
 
 
 def _from(offsets: range, begin: int | None) -> range:
@@ -116,25 +98,21 @@ def _from(offsets: range, begin: int | None) -> range:
     return range(max(begin, offsets.start), offsets.stop)
 
 
-def _all(logs: Mapping[_PartitionRange, PartitionLog], topic: str) -> Iterator[ConsumerRecord]:
-    for (_, offsets), log in logs.items():
+def _all(logs: Sequence[tuple[PartitionLog, range]], topic: str) -> Iterator[ConsumerRecord]:
+    for log, offsets in logs:
         if offsets:
             yield from log.messages(topic, offsets.start)
 
 
-def _last(logs: Mapping[_PartitionRange, PartitionLog], topic: str, count: int) -> list[ConsumerRecord]:
+def _last(logs: Sequence[tuple[PartitionLog, range]], topic: str, count: int) -> list[ConsumerRecord]:
     """Return the last messages of all partitions by time, those of one partition in the order of offsets."""
     timed = []
-    for (_, offsets), log in logs.items():
+    for log, offsets in logs:
         messages = log.last(topic, offsets, count)
         times = accumulate((message.timestamp()[1] for message in messages), max)
         timed += list(zip(times, messages, strict=True))
     timed.sort(key=lambda pair: pair[0])
     return [message for _, message in timed[max(0, len(timed) - count) :]]
-
-
-def _topic_partition(message: ConsumerRecord) -> PartitionId:
-    return PartitionId(message.topic() or "", message.partition() or 0)
 
 
 def _is_recent(message: ConsumerRecord, start: StartPosition) -> bool:
