@@ -12,12 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 from matplotlib.typing import RcKeyType
-from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError
-from pipeline.tools.report.figures import Report, Window
+from pipeline.tools.report.figures import Report
 from pipeline.tools.report.outcomes import Floats
-from pipeline.tools.report.regression import RegressionWindow
+from pipeline.tools.report.over_time import OverTime
 from pipeline.tools.times import date
 
 FORMATS: Final = (".svg", ".png")
@@ -84,46 +83,6 @@ def draw(report: Report, path: Path, note: str = "") -> None:
             raise ConfigError(f"--out {path}: cannot be written: {error.strerror or error}") from error
 
 
-class _Drawn(NamedTuple):
-    """What is drawn of a report."""
-
-    title: str
-    names: Sequence[str]
-    """The names of the methods, those of `COLORS`."""
-    rates: Floats
-    """Their rates, shape (windows, methods)."""
-    events: NDArray[np.int64]
-    """Events of each window, shape (windows,)."""
-    span: tuple[int, int]
-    """Times of the first and the last event, in milliseconds."""
-    form: Callable[[float], str]
-    """How a rate is written."""
-
-    @classmethod
-    def of(cls, report: Report) -> _Drawn:
-        """Return what is drawn of a report: mistakes, or errors where numbers are predicted."""
-        figures = report.regression
-        windows: Sequence[Window | RegressionWindow] = report.windows if figures is None else figures.windows
-        if figures is None:
-            title, form = "Mistakes so far, counted from the first event", "{:.1%}".format
-            columns: dict[str, list[float]] = {
-                "majority class": [window.majority for window in report.windows],
-                "running means": [window.running_means for window in report.windows],
-                "model": [window.mistakes for window in report.windows],
-            }
-        else:
-            title, form = "Mean absolute error so far, from the first event", "{:#.3g}".format
-            means = [window.running_means for window in figures.windows if window.running_means is not None]
-            columns = {
-                "running mean": [window.running_mean for window in figures.windows],
-                **({"running means": means} if len(means) == len(windows) else {}),
-                "model": [window.mae for window in figures.windows],
-            }
-        names, rates = tuple(columns), [*zip(*columns.values(), strict=True)]
-        events, span = [window.events for window in windows], (windows[0].first, windows[-1].last)
-        return cls(title, names, np.array(rates), np.array(events), span, form)
-
-
 COLORS: Final = {
     "majority class": ("#8c8c8c", 1.6),
     "running mean": ("#8c8c8c", 1.6),
@@ -134,11 +93,15 @@ COLORS: Final = {
 
 
 def _figure(report: Report, note: str) -> Figure:
-    drawn = _Drawn.of(report)
-    events, rates = drawn.events, drawn.rates
+    over_time = OverTime.of(report)
+    if report.regression is None:
+        title, form = "Mistakes so far, counted from the first event", "{:.1%}".format
+    else:
+        title, form = "Mean absolute error so far, from the first event", "{:#.3g}".format
+    events, rates = np.array(over_time.events), np.array([*zip(*over_time.errors.values(), strict=True)])
     events_so_far = np.cumsum(events)
     so_far = np.cumsum(rates * events[:, None], axis=0) / events_so_far[:, None]
-    curves = [_Curve(name, so_far[:, column], *COLORS[name]) for column, name in enumerate(drawn.names)]
+    curves = [_Curve(name, so_far[:, column], *COLORS[name]) for column, name in enumerate(over_time.errors)]
     figure = Figure(figsize=(8.0, 4.6))
     bottom = 0.17 if note else 0.12
     axes = figure.add_axes((0.075, bottom, 0.665, 0.82 - bottom))
@@ -153,9 +116,9 @@ def _figure(report: Report, note: str) -> Figure:
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("labelled events, by their time", color=INK)
     axes.tick_params(length=0)
-    _label(axes, curves, drawn.form)
-    span = f"{date(drawn.span[0])} to {date(drawn.span[1])}"
-    figure.text(0.03, 0.93, drawn.title, fontsize=14, weight="bold", color=INK)
+    _label(axes, curves, form)
+    span = " to ".join(map(date, over_time.span))
+    figure.text(0.03, 0.93, title, fontsize=14, weight="bold", color=INK)
     figure.text(
         0.03,
         0.875,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
 from pipeline.tools.report.off_policy import Estimate, OffPolicyFigures
+from pipeline.tools.report.over_time import OverTime
 from pipeline.tools.report.ranking import SHOWN, Ranking
 from pipeline.tools.report.regression import RegressionFigures
 from pipeline.tools.terminal import named_values, number_or_dash, numbers_table
@@ -53,12 +54,12 @@ def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics"
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
     parts: list[RenderableType] = [_counters(report, where)]
     if report.regression is not None:
-        parts += _regression(report, report.regression, stream)
+        parts += [*_regression(report, report.regression, stream), *_over_time(report)]
     elif report.labelled:
         parts += [Text(), _methods(report, stream)]
         if report.comparison is not None:
             parts += [Text(), _comparison(report.comparison)]
-        parts += [Text(), _over_time(report)]
+        parts += _over_time(report)
     else:
         parts += [Text(), Text("No label was joined yet, so there is nothing to compare predictions with.")]
     if report.off_policy:
@@ -212,19 +213,6 @@ def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> I
     covered = "-" if figures.coverage is None else f"{figures.coverage:.1%}"
     yield Text()
     yield Text(f"{covered} of the labels are between the 10% and 90% quantiles of earlier errors")
-    yield Text()
-    windows = figures.windows
-    yield _bars_over_time(
-        "mean absolute error",
-        {
-            "model": [window.mae for window in windows],
-            "running mean": [window.running_mean for window in windows],
-        },
-        [window.events for window in windows],
-        (windows[0].first, windows[-1].last),
-        ".3g",
-    )
-    yield from _delays(report)
 
 
 def _contenders(figures: RegressionFigures) -> Table:
@@ -241,62 +229,35 @@ def _figure(value: float | None) -> str:
     return number_or_dash(value, "#.4g")
 
 
-def _over_time(report: Report) -> Group:
-    """Render the mistakes from the first to the last event as bars on one scale."""
-    windows = report.windows
-    bars = _bars_over_time(
-        "mistakes",
-        {
-            "model": [window.mistakes for window in windows],
-            "running means": [window.running_means for window in windows],
-        },
-        [window.events for window in windows],
-        (windows[0].first, windows[-1].last),
-        ".0%",
-    )
-    return Group(bars, *_delays(report))
-
-
-def _delays(report: Report) -> Iterator[Text]:
-    yield Text()
-    yield Text(
-        f"label delay: median {duration(report.label_delay_median or 0.0)}, "
-        f"99% within {duration(report.label_delay_p99 or 0.0)}"
-    )
-
-
-def _bars_over_time(
-    what: str, rates: Mapping[str, Sequence[float]], events: Sequence[int], span: tuple[int, int], form: str
-) -> Group:
-    """Render rates from the first to the last window as bars on one scale.
-
-    Parameters
-    ----------
-    what
-        What the rates are of.
-    rates
-        Rates of each window, by method.
-    events
-        Events of each window.
-    span
-        Times of the first and the last event, in milliseconds.
-    form
-        How rates are written.
-    """
-    weights = np.array(events)
+def _over_time(report: Report) -> Iterator[RenderableType]:
+    """Yield the errors from the first to the last event as bars on one scale, and the delays of labels."""
+    over_time = OverTime.of(report)
+    what, form, baseline = "mistakes", ".0%", "running means"
+    if report.regression is not None:
+        what, form, baseline = "mean absolute error", ".3g", "running mean"
+    weights = np.array(over_time.events)
     groups = np.array_split(np.arange(len(weights)), min(COLUMNS, len(weights)))
     series = {
-        name: [float(np.average(np.array(values)[group], weights=weights[group])) for group in groups]
-        for name, values in rates.items()
+        name: [
+            float(np.average(np.array(over_time.errors[name])[group], weights=weights[group]))
+            for group in groups
+        ]
+        for name in ("model", baseline)
     }
     low = min(min(values) for values in series.values())
     high = max(max(values) for values in series.values())
     table = Table.grid(padding=(0, 2))
     for name, values in series.items():
         table.add_row(name, _bars(values, low, high))
-    first, last = map(date, span)
-    title = f"{what} from {first} to {last}, between {low:{form}} and {high:{form}}"
-    return Group(Text(title, style="bold"), table)
+    first, last = map(date, over_time.span)
+    yield Text()
+    yield Text(f"{what} from {first} to {last}, between {low:{form}} and {high:{form}}", style="bold")
+    yield table
+    yield Text()
+    yield Text(
+        f"label delay: median {duration(report.label_delay_median or 0.0)}, "
+        f"99% within {duration(report.label_delay_p99 or 0.0)}"
+    )
 
 
 def _bars(values: Sequence[float], low: float, high: float) -> str:
