@@ -9,7 +9,7 @@ import typer
 
 from pipeline.cli.command import Command
 from pipeline.cli.options import ConfigFile, ConfigOptions, Json, group_options
-from pipeline.cli.output import print_json
+from pipeline.cli.output import print_json, write_new
 from pipeline.errors import ConfigError, StorageError
 
 app = typer.Typer(
@@ -27,18 +27,8 @@ def init(
     """Write a configuration file with every setting, its meaning and its default, all commented out."""
     from pipeline.tools.config.template import template
 
-    text = template()
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ConfigError(f"{out} exists already: name another file, or remove it") from None
-    except OSError as error:
-        raise StorageError(f"{out} cannot be written: {error.strerror}") from None
-    typer.echo(f"{out} is written", err=True)
+    if write_new(out, template(), StorageError):
+        typer.echo(f"{out} is written", err=True)
 
 
 @app.command(cls=Command, epilog="Example: forks config show --config forks.toml --json")

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from pipeline.errors import ConfigError, ForksError
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
 Found = TypeVar("Found")
@@ -24,6 +28,24 @@ def print_json(value: object) -> None:
     from pipeline.records.encoding import encode_json
 
     typer.echo(encode_json(value))
+
+
+def write_new(file: Path | None, text: str, unwritable: type[ForksError]) -> bool:
+    """Write a text into a file, which must not exist; print it where none is named, and return False.
+
+    `unwritable` is the error of a file that cannot be written.
+    """
+    if file is None:
+        typer.echo(text, nl=False)
+        return False
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{file} exists already: name another file, or remove it") from None
+    except OSError as error:
+        raise unwritable(f"{file} cannot be written: {error.strerror}") from None
+    return True
 
 
 def print_found(found: Found, render: Callable[[Found], RenderableType], *, json: bool) -> None:

@@ -11,7 +11,7 @@ import typer
 from pipeline.cli.command import Command
 from pipeline.cli.failures import STOPPED
 from pipeline.cli.options import ConfigFile, ConfigOptions, Json, kafka_options
-from pipeline.cli.output import print_found, print_json
+from pipeline.cli.output import print_found, print_json, write_new
 from pipeline.errors import ConfigError
 from pipeline.extras import require
 
@@ -46,21 +46,12 @@ def init(
 
     words = re.sub(r"[^a-z0-9_]+", "_", (name or path.stem).lower()).strip("_")
     text = draft(path, words if words[:1].isalpha() else f"s_{words}")
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ConfigError(f"{out} exists already: name another file, or remove it") from None
-    except OSError as error:
-        raise ConfigError(f"{out} cannot be written: {error.strerror}") from None
-    typer.echo(
-        f'{out} is written. Look through it, and put stream = "{out}" into forks.toml. Then '
-        f"`forks evaluate {path}` says how well its labels are predicted, without Kafka",
-        err=True,
-    )
+    if write_new(out, text, ConfigError):
+        typer.echo(
+            f'{out} is written. Look through it, and put stream = "{out}" into forks.toml. Then '
+            f"`forks evaluate {path}` says how well its labels are predicted, without Kafka",
+            err=True,
+        )
 
 
 @app.command(cls=Command, epilog="Example: forks stream check --config deliveries.toml --messages 1000")
