@@ -9,12 +9,12 @@ from typing import Final, Literal, TypeAlias
 from pipeline.config.stream import Stream, entity_word
 from pipeline.config.stream_features import (
     EventFeature,
+    LiveTable,
     RunningFeature,
     RunningTable,
     TimeFeature,
     VectorFeature,
 )
-from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import RegressionSettings
 
 FeatureKind: TypeAlias = Literal["effects", "running"]

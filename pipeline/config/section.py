@@ -1,8 +1,17 @@
-"""What all sections of the configuration have in common."""
+"""What the sections of the configuration have in common: their rules, and types of their settings."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+TimeUnit: TypeAlias = Literal["ms", "us", "s", "iso8601"]
+"""How times are written: whole milliseconds or microseconds since 1970, seconds since 1970 with or without a
+fraction, or text as in RFC 3339."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
 class Section(BaseModel):

@@ -11,17 +11,16 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from pipeline.config.pointer import Pointer, parts_of
-from pipeline.config.section import Section
+from pipeline.config.section import Name, Section, TopicName
+from pipeline.config.section import TimeUnit as TimeUnit  # noqa: PLC0414 - exported
 from pipeline.config.stream_features import (
     CategoryFeature,
     EventFeature,
     FieldFeature,
+    LiveTable,
     RunningTable,
     TimeFeature,
 )
-from pipeline.config.stream_names import Name, TopicName
-from pipeline.config.stream_names import TimeUnit as TimeUnit  # noqa: PLC0414 - exported
-from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import TargetSettings
 
 MAX_ENTITIES: Final = 8
@@ -42,29 +41,11 @@ schema in a registry."""
 SignalName = Annotated[str, Field(min_length=1, max_length=256)]
 SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
 SignalWeight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
-
-
 RESERVED: Final = frozenset(
     {
-        "event_id",
-        "timestamp",
-        "score",
-        "probability",
-        "predicted",
-        "features",
-        "model_version",
-        "prediction_sequence",
-        "label",
-        "label_timestamp",
-        "correct",
-        "loss",
-        "status",
-        "sequence",
-        "shared",
-        "challengers",
-        "asked",
-        "former",
-        "tables",
+        *("event_id", "timestamp", "score", "probability", "predicted", "features", "model_version"),
+        *("prediction_sequence", "label", "label_timestamp", "correct", "loss", "status"),
+        *("sequence", "shared", "challengers", "asked", "former", "tables"),
     }
 )
 """Fields of outputs, which ids, labels and tables cannot be called."""

@@ -1,15 +1,16 @@
-"""The features of a stream: fields of its messages, and running statistics of what they name."""
+"""The features of a stream: fields of its messages, running statistics, and tables of what messages name."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipeline.config.durations import Milliseconds
 from pipeline.config.pointer import Pointer
-from pipeline.config.section import Section
+from pipeline.config.section import Name, Section, TimeUnit, TopicName
 
 MAX_NUMBER: Final = 1e15
 """The largest magnitude of a number that is a feature."""
@@ -135,3 +136,31 @@ class RunningTable(Section):
     @classmethod
     def _nothing(cls, value: Any) -> Any:
         return {} if value is None else value
+
+
+class LiveTable(Section):
+    """A compacted topic, read as a table: the newest record of a key is its row, and null deletes it."""
+
+    topic: TopicName
+    """The topic's name, without `kafka.input_prefix`."""
+    entity: Name
+    """The entity whose id is the key of a record."""
+    id: Pointer | None = None
+    """Where a record names the id itself, which then has to be that of its key; None if it does not."""
+    time: Pointer | None = None
+    """From when on a record holds; None for the time that Kafka has of it, as for records without a value."""
+    time_unit: TimeUnit = "ms"
+    """How the time is written."""
+    features: dict[Name, Annotated[FieldFeature, Field(discriminator="kind")]] = Field(min_length=1)
+    """Fields of its records that are features of the entity's events, by name."""
+    max_rows: int = Field(1_000_000, ge=1, le=100_000_000)
+    """Rows in each partition, at most: a record with another id is then refused."""
+
+    def pointers(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that are pointers, with their names."""
+        if self.id is not None:
+            yield "id", self.id
+        if self.time is not None:
+            yield "time", self.time
+        for name, feature in self.features.items():
+            yield f"features.{name}", feature.field

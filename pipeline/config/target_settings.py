@@ -7,8 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from pipeline.config.section import Section
-from pipeline.config.stream_names import Name
+from pipeline.config.section import Name, Section
 
 
 class BinarySettings(Section):

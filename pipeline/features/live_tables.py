@@ -15,8 +15,7 @@ import msgspec
 
 from pipeline.config.feature_layout import table_names_of
 from pipeline.config.stream import Stream
-from pipeline.config.stream_features import CategoryFeature, VectorFeature
-from pipeline.config.stream_tables import LiveTable
+from pipeline.config.stream_features import CategoryFeature, LiveTable, VectorFeature
 from pipeline.features.event_features import conversion
 from pipeline.records.decoding import NO_TIMESTAMP, LoneSurrogateError, RejectedRecord
 from pipeline.records.fields import Id

@@ -29,10 +29,10 @@ from pipeline.config.stream_features import (
     CategoryFeature,
     EventFeature,
     FieldFeature,
+    LiveTable,
     TimeFeature,
     VectorFeature,
 )
-from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter

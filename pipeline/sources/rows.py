@@ -9,9 +9,9 @@ import polars as pl
 
 from forks.checks import LARGEST_WEIGHT
 from pipeline.config.pointer import parts_of
+from pipeline.config.section import TimeUnit
 from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
-from pipeline.config.stream_names import TimeUnit
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import DataError
 from pipeline.input_files import refuse_large

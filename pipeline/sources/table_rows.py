@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.config.pointer import nested, parts_of
 from pipeline.config.settings import Kafka
 from pipeline.config.stream import Stream
-from pipeline.config.stream_tables import LiveTable
+from pipeline.config.stream_features import LiveTable
 from pipeline.config.topics import Topics
 from pipeline.errors import ConfigError, DataError, TopicError
 from pipeline.features.live_tables import tables_of
