@@ -38,10 +38,10 @@ def show(options: ConfigOptions, json: Json = False) -> None:
 
     Settings of clients are masked, since any may be a secret.
     """
-    from pipeline.config.origins import effective
+    from pipeline.config.origins import Origins, effective
     from pipeline.tools.config.render import as_objects, render
 
-    settings = effective(options.load(), options.file, options.flags)
+    settings = effective(options.load(), Origins(options.file, options.flags))
     if json:
         print_json({"settings": as_objects(settings)})
     else:
@@ -51,7 +51,8 @@ def show(options: ConfigOptions, json: Json = False) -> None:
 @app.command(cls=Command, epilog="Example: forks config check --config forks.toml")
 def check(config: ConfigFile = None, json: Json = False) -> None:
     """Check a configuration as a worker does when it starts, without a broker; exit with 2 if refused."""
-    from pipeline.config.loader import DEFAULT_FILE, load
+    from pipeline.config.loader import load
+    from pipeline.config.origins import DEFAULT_FILE
     from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
     from pipeline.model.factory import ModelFactory

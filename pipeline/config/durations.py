@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
+AS_TEXT: Final = "durations as text"
+"""The context in which settings are dumped as a configuration file has them."""
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 """Units of durations, in milliseconds."""
 
@@ -40,10 +42,6 @@ def milliseconds(text: object) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
-Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
-"""At most the largest timestamp, so that the sum of both fits into 64 bits."""
-
-
 def duration_text(duration: int) -> str:
     """Write a duration in milliseconds as `milliseconds` reads it, in the largest unit that is exact.
 
@@ -54,3 +52,13 @@ def duration_text(duration: int) -> str:
     """
     unit = next((unit for unit in reversed(UNITS) if duration and duration % UNITS[unit] == 0), "ms")
     return f"{duration // UNITS[unit]}{unit}"
+
+
+def _dumped(duration: int, info: SerializationInfo) -> int | str:
+    return duration_text(duration) if info.context == AS_TEXT else duration
+
+
+Milliseconds = Annotated[
+    int, BeforeValidator(milliseconds), Field(le=2**53), PlainSerializer(_dumped, return_type=int | str)
+]
+"""At most the largest timestamp, so that the sum of both fits into 64 bits."""

@@ -11,9 +11,9 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
@@ -26,19 +26,19 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from pipeline.config.client_tables import read_client_files
+from pipeline.config.origins import PREFIX, Origins, Place
 from pipeline.config.section import Section
 from pipeline.config.settings import LEARNERS, Config
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.value_files import FILE_VARIABLE, read_client_files, read_value
+from pipeline.config.value_files import FILE_VARIABLE
 from pipeline.errors import ConfigError
 from pipeline.truncate import shown
 
-DEFAULT_FILE = Path("forks.toml")
-"""The file that is read when none is named."""
-PREFIX = "FORKS_"
-"""The prefix of the variables."""
 CLIENT_SECTIONS = ("kafka", "registry")
 """Sections with settings of a client, any of which may be a secret. A url may have one by mistake."""
+ELSEWHERE: Final = 0.75
+"""How near a name of another section has to be, from 0 to 1."""
 LARGEST_FILE = 2**20
 """Bytes of a configuration file, at most."""
 
@@ -87,6 +87,8 @@ class _Loaded(Config, BaseSettings):
     model_config = SettingsConfigDict(
         extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__"
     )
+    variables: ClassVar[Mapping[str, str]] = {}
+    """The variables that hold settings, by name in lower case."""
 
     @classmethod
     def settings_customise_sources(
@@ -99,7 +101,7 @@ class _Loaded(Config, BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, those that win first: flags, environment, file."""
         assert isinstance(env_settings, EnvSettingsSource)
-        env_settings.env_vars = _variables()
+        env_settings.env_vars = cls.variables
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
@@ -120,22 +122,13 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
         A setting is unknown or its value is refused, or the file cannot be read. The message names the
         file, variable or flag, the key and what is accepted.
     """
-    file = path or DEFAULT_FILE
     if path is not None and not path.is_file():
         raise ConfigError(f"there is no configuration file {path}")
+    origins = Origins(path, flags)
+    file = origins.file
     if file.is_file() and file.stat().st_size > LARGEST_FILE:
         raise ConfigError(f"{file} has more than {LARGEST_FILE:,} bytes, which is too large for settings")
-
-    class Loaded(_Loaded):
-        model_config = SettingsConfigDict(toml_file=file)
-
-    given: dict[str, Any] = {}
-    for name, value in (flags or {}).items():
-        if value is not None:
-            section, key = name.split(".")
-            given.setdefault(section, {})[key] = value
-    _refuse_unknown_sections()
-    loaded = _load(Loaded, given, file)
+    loaded = _load(origins)
     if isinstance(loaded, str):  # raised here, so that no error that holds what was read is its context
         raise ConfigError(loaded)
     sections: dict[str, Any] = {name: getattr(loaded, name) for name in Config.model_fields}
@@ -146,16 +139,24 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
     return Config(**sections)
 
 
-def _load(settings: type[_Loaded], given: dict[str, Any], file: Path) -> _Loaded | str:
+def _load(origins: Origins) -> Config | str:
     """Return the settings, or why they are refused."""
+
+    class Loaded(_Loaded):
+        model_config = SettingsConfigDict(toml_file=origins.file)
+        variables = {name.lower(): variable.value for name, variable in origins.variables.items()}
+
+    given: dict[str, Any] = {}
+    for (section, key), value in origins.flags.items():
+        given.setdefault(section, {})[key] = value
     try:
-        return settings(**given)
+        return Loaded(**given)
     except ValidationError as error:
-        return "\n       ".join(_explain(detail, given, file) for detail in error.errors())
+        return "\n       ".join(_explain(detail, origins) for detail in error.errors())
     except SettingsError as error:
         return _explain_json(error)
     except (OSError, RecursionError, ValueError) as error:
-        return _explain_unreadable(error, file)
+        return _explain_unreadable(error, origins.file)
 
 
 def _explain_unreadable(error: Exception, file: Path) -> str:
@@ -174,46 +175,6 @@ def _explain_unreadable(error: Exception, file: Path) -> str:
     return f"{file} {reason}"
 
 
-def _variables() -> dict[str, str | None]:
-    """Return the environment by names in lower case, with the values of variables that name a file.
-
-    Raises
-    ------
-    ConfigError
-        Such a file cannot be read, or the variable is set too.
-    """
-    found: dict[str, str | None] = {name.lower(): value for name, value in os.environ.items()}
-    for variable, path in os.environ.items():
-        name = variable.upper().removesuffix(FILE_VARIABLE)
-        section = name.removeprefix(PREFIX).partition("__")[0].lower()
-        if name == variable.upper() or not name.startswith(PREFIX) or section not in Config.model_fields:
-            continue
-        if name.lower() in found:
-            raise ConfigError(f"the environment: both {name} and {variable} are set; keep one of them")
-        found[name.lower()] = read_value(path, f"the environment ({variable})")
-        del found[variable.lower()]
-    return found
-
-
-def _refuse_unknown_sections() -> None:
-    """Raise an error for a variable whose section does not exist, which pydantic would ignore.
-
-    Raises
-    ------
-    ConfigError
-        Naming the variable and the sections.
-    """
-    for variable in os.environ:
-        section, nested, key = variable.upper().removeprefix(PREFIX).partition("__")
-        if variable.upper().startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
-            accepted = ", ".join(f"{PREFIX}{name.upper()}__..." for name in Config.model_fields)
-            near = difflib.get_close_matches(section.lower(), Config.model_fields, n=1)
-            hint = f"; did you mean {PREFIX}{near[0].upper()}__{key}?" if near else "."
-            raise ConfigError(
-                f"the environment ({variable}): there is no such section{hint} Accepted here: {accepted}"
-            )
-
-
 def _explain_json(error: SettingsError) -> str:
     """Explain that a variable does not hold a table as JSON."""
     field = re.findall(r'field "(\w+)"', str(error))[0]
@@ -224,21 +185,22 @@ def _explain_json(error: SettingsError) -> str:
     )
 
 
-def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
+def _explain(detail: ErrorDetails, origins: Origins) -> str:
     """Explain why a setting is refused: where it stands, its key, the reason and its value."""
-    path = _without_kinds(detail["loc"])
+    path = tuple(_without_kinds(detail["loc"]))
+    message = detail["msg"].removeprefix("Value error, ")
     if not path:  # what no single setting is to blame for, whose message names those that are
-        return f"{file}: {detail['msg'].removeprefix('Value error, ')}"
-    key, origin = ".".join(path), _origin(path, given, file)
+        return f"{origins.file}: {message}"
+    key = ".".join(path)
+    origin = _named(path[:-1] or path if detail["type"] == "missing" else path, origins)
     if detail["type"] == "extra_forbidden":
         names = _accepted(path)
-        near = nearest(path, names)
+        near = _nearest(path, names)
         hint = f"; did you mean {near}?" if near else "."
         return f"{origin}: {key} is not a setting{hint} Accepted here: {', '.join(names)}"
-    if detail["type"] == "missing" and path[:1] == ["challengers"] and path[2:] == ["learner"]:
+    if detail["type"] == "missing" and path[:1] == ("challengers",) and path[2:] == ("learner",):
         return f"{origin}: {key} is missing. The learners are {', '.join(LEARNERS)}"
-    message = detail["msg"].removeprefix("Value error, ")
-    secret = path[0] in CLIENT_SECTIONS and path[1:2] in ([], ["client"], ["url"])
+    secret = path[0] in CLIENT_SECTIONS and path[1:2] in {(), ("client",), ("url",)}
     if secret or origin.upper().endswith(f"{FILE_VARIABLE})"):
         return f"{origin}: {key}: {message}"
     return f"{origin}: {key}: {message} (got {shown(detail['input'])})"
@@ -261,39 +223,21 @@ def _without_kinds(location: Sequence[int | str]) -> list[str]:
     ]
 
 
-def _origin(path: list[str], given: dict[str, Any], file: Path) -> str:
-    """Return the name of the source that a setting was read from."""
-    if path[-1] in given.get(path[0], {}):
+def _named(path: Place, origins: Origins) -> str:
+    """Return where a setting, or the table that lacks it, comes from; the file if it is nowhere."""
+    source, name = origins.of(path)
+    if source == "flag":
         # An option for a setting of [kafka] has its name; those of other sections are derived from --workers.
-        return f"the command line (--{path[-1]})" if path[0] == "kafka" else "the command line"
-    candidates = {PREFIX + "__".join(path[:depth]).upper() for depth in range(1, len(path) + 1)}
-    inner = PREFIX + "__".join(path).upper() + "__"
-    variables = [
-        name
-        for name in os.environ
-        if name.upper().removesuffix(FILE_VARIABLE) in candidates or name.upper().startswith(inner)
-    ]
-    return f"the environment ({variables[0]})" if variables else str(file)
+        return f"the command line ({name})" if path[0] == "kafka" else "the command line"
+    return f"the environment ({name})" if source == "environment" else str(origins.file)
 
 
-def nearest(path: Sequence[str], names: Sequence[str]) -> str | None:
+def _nearest(path: Sequence[str], names: Sequence[str]) -> str | None:
     """Return the setting whose name is nearest to one that there is not, in its section or else in another.
-
-    Parameters
-    ----------
-    path
-        The names of the sections and of the setting.
-    names
-        The names that are accepted in the section.
-
-    Returns
-    -------
-    str or None
-        The setting with its section; None if no name is near.
 
     Examples
     --------
-    >>> nearest(["kafka", "bootstrp"], ["bootstrap", "group"]), nearest(["kafka", "windw"], ["group"])
+    >>> _nearest(["kafka", "bootstrp"], ["bootstrap", "group"]), _nearest(["kafka", "windw"], ["group"])
     ('kafka.bootstrap', 'join.window')
     """
     *section, name = path
@@ -308,11 +252,7 @@ def nearest(path: Sequence[str], names: Sequence[str]) -> str | None:
     return " or ".join(others[elsewhere[0]]) if elsewhere else None
 
 
-ELSEWHERE: Final = 0.75
-"""How near a name of another section has to be, from 0 to 1."""
-
-
-def _accepted(path: list[str]) -> list[str]:
+def _accepted(path: Place) -> list[str]:
     """Return the names that are accepted in the section of a setting."""
     known: Any = Config
     for name in path[:-1]:

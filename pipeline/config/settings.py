@@ -12,11 +12,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    Secret,
     TypeAdapter,
     model_validator,
 )
 
+from pipeline.config.client_tables import ClientTable, RegistryTable
 from pipeline.config.durations import Milliseconds
 from pipeline.config.feature_layout import FeatureKind, FeatureLayout
 from pipeline.config.section import Section
@@ -25,58 +25,6 @@ from pipeline.config.target_settings import RegressionSettings
 
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
-
-
-def _client_value(value: object) -> object:
-    if not isinstance(value, str | int | float | bool | Secret):
-        raise ValueError("a setting of librdkafka is text, a number, true or false")  # noqa: TRY004 - pydantic's
-    return value
-
-
-def _client_table(client: object, of: str = "librdkafka", section: str = "kafka.client") -> object:
-    """Refuse names without quotes, of which TOML makes tables."""
-    if isinstance(client, dict):
-        lines = [
-            f'"{name}" = ...'
-            for key, value in client.items()
-            if isinstance(key, str) and "." not in key
-            for name in _dotted_names(key, value, NESTED_NAMES)
-        ]
-        if lines:
-            raise ValueError(
-                f"a name of {of} has dots and needs quotes: write {', '.join(lines)} under [{section}]"
-            )
-    return client
-
-
-def _registry_table(client: object) -> object:
-    """Refuse names without quotes, and those that are settings of their own."""
-    taken = sorted(REGISTRY_NAMES & client.keys()) if isinstance(client, dict) else []
-    if taken:
-        raise ValueError(f"{', '.join(taken)}: url and timeout stand in [registry]; retries are the worker's")
-    return _client_table(client, "the registry's client", "registry.client")
-
-
-REGISTRY_NAMES: Final = frozenset({"url", "timeout", "max.retries"})
-"""Settings of the registry's client that are set for it."""
-
-
-def _dotted_names(name: str, value: object, depth: int) -> list[str]:
-    """Return the names that a table stands for; none if the value is no table."""
-    if not (isinstance(value, dict) and depth):
-        return []
-    names: list[str] = []
-    for key, inner in value.items():
-        names += _dotted_names(f"{name}.{key}", inner, depth - 1) or [f"{name}.{key}"]
-    return names
-
-
-NESTED_NAMES = 6
-"""Parts of a dotted name of librdkafka, at most."""
-ClientValue = Annotated[Secret[str | int | float | bool], BeforeValidator(_client_value)]
-"""A setting of librdkafka. Any may be a secret, also under a misspelt name: none is shown."""
-ClientTable = Annotated[dict[str, ClientValue], BeforeValidator(_client_table)]
-RegistryTable = Annotated[dict[str, ClientValue], BeforeValidator(_registry_table)]
 
 
 class Kafka(Section):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
-
-from pydantic import Secret
+from typing import Final
 
 from pipeline.errors import ConfigError
 from pipeline.truncate import MAX_SHOWN
@@ -16,16 +13,6 @@ LARGEST_VALUE: Final = 2**20
 """Bytes of a file that holds a value, at most."""
 FILE_VARIABLE: Final = "_FILE"
 """What the name of a variable ends with that names the file of its value."""
-FILE_SUFFIX: Final = ".file"
-"""What the name of a setting of librdkafka ends with whose value is in a file."""
-LOCATION_SUFFIX: Final = ".location"
-"""What the names of librdkafka's own settings end with that are paths."""
-FILES_OF_LIBRDKAFKA: Final = frozenset(
-    f"sasl.oauthbearer.assertion.{name}" for name in ("file", "private.key.file", "jwt.template.file")
-)
-"""Settings of librdkafka itself that end with `FILE_SUFFIX`."""
-SEARCHED: Final = "probe"
-"""The location with which librdkafka looks for certificates itself."""
 
 
 def read_value(path: str, name: str) -> str:
@@ -92,52 +79,6 @@ def read_variable(name: str) -> str | None:
     if own is not None:
         raise ConfigError(f"the environment: both {name} and {name}{FILE_VARIABLE} are set; keep one of them")
     return read_value(path, f"the environment ({name}{FILE_VARIABLE})")
-
-
-def read_client_files(
-    client: Mapping[str, Secret[Any]], section: str = "kafka.client"
-) -> dict[str, Secret[Any]]:
-    """Replace each setting `X.file` of a client by X, with the content of the file as its value.
-
-    Parameters
-    ----------
-    client
-        The settings of `kafka.client` or `registry.client`.
-    section
-        Which of both it is, for errors.
-
-    Returns
-    -------
-    dict
-        The settings as the client knows them.
-
-    Raises
-    ------
-    ConfigError
-        A file is missing or cannot be read, or both X and `X.file` are set.
-    """
-    values = dict(client)
-    for key, secret in client.items():
-        path, name = str(secret.get_secret_value()), f'{section}: "{key}"'
-        if key in FILES_OF_LIBRDKAFKA or (key.endswith(LOCATION_SUFFIX) and path != SEARCHED):
-            _refuse_unreadable(path, name)
-        elif key.endswith(FILE_SUFFIX):
-            target = key.removesuffix(FILE_SUFFIX)
-            if target in client:
-                raise ConfigError(f'{section}: both "{target}" and "{key}" are set; keep one of them')
-            del values[key]
-            values[target] = Secret(read_value(path, name))
-    return values
-
-
-def _refuse_unreadable(path: str, name: str) -> None:
-    try:
-        readable, exists = os.access(path, os.R_OK), Path(path).exists()
-    except (OSError, ValueError):
-        readable = exists = False
-    if not readable:
-        reason = "is not readable for this user" if exists else "does not exist"
-        raise ConfigError(f"{name}: {shown_path(path)} {reason}")
 
 
 def shown_path(path: str) -> str:

@@ -21,7 +21,7 @@ def render(settings: Iterable[Setting]) -> str:
         The settings, those of a section one after the other.
     """
     sections: dict[tuple[str, ...], list[str]] = {}  # one header of each, though its tables stand between
-    for path, value, source, origin in settings:
+    for path, value, (source, origin) in settings:
         text = f"{toml_key(path[-1])} = {'...' if value is None else toml_value(value)}"
         where = source if not origin else f"{source}, {origin}"
         line = f"{'#' if value is None else ''}{text}".ljust(COLUMN) + f" # {where}"
@@ -34,6 +34,11 @@ def render(settings: Iterable[Setting]) -> str:
 def as_objects(settings: Iterable[Setting]) -> list[dict[str, Any]]:
     """Return the settings as JSON objects."""
     return [
-        {"key": each.key, "value": each.value, "source": each.source, "origin": each.origin or None}
+        {
+            "key": each.key,
+            "value": each.value,
+            "source": each.origin.source,
+            "origin": each.origin.name or None,
+        }
         for each in settings
     ]

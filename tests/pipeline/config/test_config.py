@@ -245,6 +245,18 @@ def test_a_wrong_variable_is_explained_with_its_name(
         assert part in message
 
 
+def test_an_error_names_the_file_where_a_variable_has_another_setting_of_the_section(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORKS_JOIN", '{"early": "1m"}')
+    assert refusal(write('[join]\nwindow = "x"\n')).startswith("mine.toml: join.window")
+
+
+def test_what_a_variable_lacks_is_explained_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORKS_CHALLENGERS", '{"a": {"budget": 5}}')
+    assert refusal().startswith("the environment (FORKS_CHALLENGERS): challengers.a.learner is missing")
+
+
 def test_a_wrong_flag_is_explained_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_KAFKA__PREFIX", "good")
     message = refusal(write('[kafka]\nprefix = "good"\n'), {"kafka.prefix": "a b"})

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ def test_what_is_in_force_says_where_it_comes_from(monkeypatch: pytest.MonkeyPat
     assert {
         key: (found[key]["value"], found[key]["source"], found[key]["origin"]) for key in expected
     } == expected
+
+
+@pytest.mark.parametrize("variable", [False, True])
+def test_a_setting_of_a_definition_in_a_file_comes_from_there(
+    monkeypatch: pytest.MonkeyPatch, variable: bool
+) -> None:
+    Path("shop.toml").write_text((files("pipeline.config") / "streams/kuairec.toml").read_text())
+    if variable:
+        monkeypatch.setenv("FORKS_STREAM", '"shop.toml"')
+    else:
+        Path("forks.toml").write_text('stream = "shop.toml"\n')
+    found = {each["key"]: each for each in json.loads(run("show", "--json").stdout)["settings"]}
+    name, key = found["stream.name"], found["stream.key"]
+    assert (name["value"], name["source"], name["origin"]) == ("kuairec", "file", "shop.toml")
+    assert (key["value"], key["source"], key["origin"]) == (None, "default", None)
 
 
 def test_what_is_shown_is_a_file_that_means_the_same() -> None:
