@@ -54,7 +54,7 @@ def _registry_table(client: object) -> object:
     """Refuse names without quotes, and those that are settings of their own."""
     taken = sorted(REGISTRY_NAMES & client.keys()) if isinstance(client, dict) else []
     if taken:
-        raise ValueError(f"{', '.join(taken)}: url and timeout stand in [registry]; retries are the worker's")
+        raise ValueError(f"{', '.join(taken)}: url stands in [registry]; timeout and retries are fixed")
     return _client_table(client, "the registry's client", "registry.client")
 
 

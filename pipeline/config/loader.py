@@ -29,7 +29,7 @@ from pydantic_settings import (
 from pipeline.config.client_tables import read_client_files
 from pipeline.config.origins import PREFIX, Origins, Place
 from pipeline.config.section import Section
-from pipeline.config.settings import LEARNERS, Config
+from pipeline.config.settings import FIXED, LEARNERS, Config
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.value_files import FILE_VARIABLE
 from pipeline.errors import ConfigError
@@ -193,6 +193,8 @@ def _explain(detail: ErrorDetails, origins: Origins) -> str:
         return f"{origins.file}: {message}"
     key = ".".join(path)
     origin = _named(path[:-1] or path if detail["type"] == "missing" else path, origins)
+    if key in FIXED:
+        return f"{origin}: {key} is not a setting: its value is fixed at {FIXED[key]}. Remove it"
     if detail["type"] == "extra_forbidden":
         names = _accepted(path)
         near = _nearest(path, names)

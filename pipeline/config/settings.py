@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
@@ -23,6 +24,8 @@ from pipeline.config.section import Section
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.target_settings import RegressionSettings
 
+FIXED: Final[Mapping[str, str]] = {"registry.timeout": '"5s"', "worker.native_produce": "true"}
+"""Values that cannot be set, by the names that files of earlier versions have: errors name them."""
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
 
@@ -60,8 +63,6 @@ class Registry(Section):
 
     url: Annotated[str, AfterValidator(_registry_url)] | None = None
     """Where it is; several addresses of one registry have commas between them."""
-    timeout: Milliseconds = Field("5s", ge=100, le=60_000)  # type: ignore[assignment]  # validated like any other value
-    """How long an answer may take."""
     client: RegistryTable = Field(default_factory=dict)
     """Further settings of confluent-kafka's `SchemaRegistryClient`, such as basic.auth.user.info. Their
     values are secrets, which only `pipeline.kafka.registry` reveals."""
@@ -283,9 +284,6 @@ class Worker(Section):
 
     batch: int = Field(5_000, ge=1, le=100_000)
     """The largest number of messages of a partition in one transaction."""
-    native_produce: bool = True
-    """Whether compiled code gives records to librdkafka, where the client's version is known to allow it. The
-    client's method takes three times as long."""
     buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
     """Bytes of messages, of all inputs, that may be read before they are processed."""
     dead_letters: int = Field(60_000, ge=1)

@@ -63,7 +63,7 @@ class BatchProducer:
         Whether librdkafka is called directly, where that is known to be possible.
     """
 
-    def __init__(self, producer: Producer, *, native: bool) -> None:
+    def __init__(self, producer: Producer, *, native: bool = True) -> None:
         self._producer = producer
         # What only has the producer's methods, or other ones, has no handle.
         known = type(producer) is Producer and version("confluent-kafka").startswith(KNOWN_CLIENTS)

@@ -25,6 +25,8 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.schemas import MAX_SCHEMA_SIZE, UnfitSchemaError, UnknownSchemaError, WriterSchema
 from pipeline.truncate import truncate
 
+TIMEOUT: Final = 5.0
+"""Seconds that an answer of the registry may take."""
 MAX_KEPT: Final = 500
 """Schemas that are kept, at most; those that were used last."""
 MAX_KEPT_SIZE: Final = 32 * 2**20
@@ -70,6 +72,8 @@ class SchemaRegistry:
     ----------
     settings
         Where it is, and how it is spoken to.
+    timeout
+        Seconds that an answer may take.
 
     Raises
     ------
@@ -77,13 +81,13 @@ class SchemaRegistry:
         It cannot be spoken to with these settings, or the packages for it are not installed.
     """
 
-    def __init__(self, settings: Registry) -> None:
+    def __init__(self, settings: Registry, timeout: float = TIMEOUT) -> None:
         if settings.url is None:
             raise ConfigError('registry.url is not set: formats other than "json" need a registry')
         require("to read messages with schemas", "fastavro")
         self.url: Final = settings.url
-        self.timeout: Final = settings.timeout / 1000
-        self._client = _client(settings)
+        self.timeout: Final = timeout
+        self._client = _client(settings, timeout)
         weakref.finalize(self, self._client.close)
         self._kept: OrderedDict[int, WriterSchema] = OrderedDict()
         self._kept_size = 0
@@ -299,14 +303,12 @@ def _with_references(client: Any, schema: Any) -> WriterSchema:
     return WriterSchema(schema.schema_type or "AVRO", schema.schema_str or "", tuple(found.items()))
 
 
-def _client(settings: Registry) -> Any:
+def _client(settings: Registry, timeout: float) -> Any:
     from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - of an extra
 
     own = {name: value.get_secret_value() for name, value in settings.client.items()}
     try:
-        return SchemaRegistryClient(
-            own | {"url": settings.url, "timeout": settings.timeout / 1000, "max.retries": 0}
-        )
+        return SchemaRegistryClient(own | {"url": settings.url, "timeout": timeout, "max.retries": 0})
     except (ValueError, TypeError, OSError) as error:
         reason = str(error) if not isinstance(error, OSError) else f"a file cannot be read: {error.strerror}"
     raise ConfigError(f"[registry.client]: the registry's client refuses these settings: {reason}")
@@ -321,12 +323,12 @@ def registry_of(settings: Registry) -> SchemaRegistry:
         It cannot be spoken to with these settings, or the packages for it are not installed.
     """
     client = {name: value.get_secret_value() for name, value in settings.client.items()}
-    return _registry(settings.url, settings.timeout, json.dumps(client, sort_keys=True))
+    return _registry(settings.url, json.dumps(client, sort_keys=True))
 
 
 @lru_cache(maxsize=8)
-def _registry(url: str | None, timeout: int, client: str) -> SchemaRegistry:
-    return SchemaRegistry(Registry(url=url, timeout=f"{timeout}ms", client=json.loads(client)))
+def _registry(url: str | None, client: str) -> SchemaRegistry:
+    return SchemaRegistry(Registry(url=url, client=json.loads(client)))
 
 
 def decoders_of(topics: Topics) -> InputDecoders:

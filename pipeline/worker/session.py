@@ -99,7 +99,6 @@ class Session:
             timeout,
             state_signer(config.checkpoint, config.kafka),
             encoders=encoders,
-            native=config.worker.native_produce,
         )
         self.in_flight = InFlightCommit(self._producer)
         self._exchange = make_exchange(

@@ -182,8 +182,6 @@ class TransactionWriter:
         Signs state records; None where `checkpoint.key` is not set.
     encoders
         Of the topics whose records are not plain JSON.
-    native
-        Whether compiled code gives records to librdkafka: see `pipeline.kafka.batch_producer`.
     """
 
     def __init__(
@@ -195,11 +193,10 @@ class TransactionWriter:
         signer: StateSigner | None = None,
         *,
         encoders: Encoders = MappingProxyType({}),
-        native: bool = True,
     ) -> None:
         self._encoders = encoders
         self._producer = producer
-        self._batches = BatchProducer(producer, native=native)
+        self._batches = BatchProducer(producer)
         self._topics = topics
         self._settings = settings
         self._timeout = timeout

@@ -67,7 +67,7 @@ def definition(url: str, interactions: str, labels: str) -> str:
     text = text.replace('topic = "arrivals"', f'topic = "arrivals"\nformat = "{labels}"')
     # Events come much faster than they happened, so labels may overtake their interactions by hours.
     join = 'max_idle = "3s"\nearly = "30d"\nwindow = "30d"\n'
-    return f'{text}{join}\n[registry]\nurl = "{url}"\ntimeout = "2s"\n'
+    return f'{text}{join}\n[registry]\nurl = "{url}"\n'
 
 
 def events(first: int, end: int) -> Iterator[tuple[bytes, dict[str, Any], dict[str, Any], int]]:

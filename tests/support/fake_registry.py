@@ -94,7 +94,7 @@ class FakeRegistry:
 
     def settings(self, **settings: Any) -> Registry:
         """Return the settings of a client."""
-        return Registry.model_validate({"url": self.url, "timeout": "1s"} | settings)
+        return Registry.model_validate({"url": self.url} | settings)
 
     def answer(self, path: str) -> tuple[int, dict[str, Any] | str]:
         """Return status and content of an answer."""

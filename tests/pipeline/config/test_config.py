@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 
 from pipeline.config.durations import milliseconds
 from pipeline.config.loader import load
-from pipeline.config.settings import Config
+from pipeline.config.settings import FIXED, Config
 from pipeline.errors import ConfigError
+from pipeline.kafka.batch_producer import BatchProducer
+from pipeline.kafka.registry import TIMEOUT
 from pipeline.worker import worker
 
 
@@ -255,6 +258,23 @@ def test_an_error_names_the_file_where_a_variable_has_another_setting_of_the_sec
 def test_what_a_variable_lacks_is_explained_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_CHALLENGERS", '{"a": {"budget": 5}}')
     assert refusal().startswith("the environment (FORKS_CHALLENGERS): challengers.a.learner is missing")
+
+
+@pytest.mark.parametrize(("name", "value"), FIXED.items())
+def test_a_setting_that_is_fixed_is_refused_with_its_value(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    section, key = name.split(".")
+    message = f"{name} is not a setting: its value is fixed at {value}. Remove it"
+    assert refusal(write(f"[{section}]\n{key} = {value}\n")) == f"mine.toml: {message}"
+    variable = f"FORKS_{section}__{key}".upper()
+    monkeypatch.setenv(variable, "1")
+    assert refusal() == f"the environment ({variable}): {message}"
+
+
+def test_what_is_said_to_be_fixed_is_what_the_code_does() -> None:
+    native = inspect.signature(BatchProducer).parameters["native"].default
+    assert {"registry.timeout": f'"{TIMEOUT:g}s"', "worker.native_produce": str(native).lower()} == FIXED
 
 
 def test_a_wrong_flag_is_explained_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

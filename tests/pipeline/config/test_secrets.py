@@ -80,7 +80,7 @@ def refusal(call: Callable[[], object]) -> str:
         ),
         (
             f'[registry.client]\nurl = "{SECRET}"\n',
-            ["registry.client: url: url and timeout stand in [registry]"],
+            ["registry.client: url: url stands in [registry]"],
         ),
         (
             f'[registry]\nurl = "http://me:{SECRET}@127.0.0.1"\n',

@@ -69,7 +69,7 @@ def test_what_is_no_registry_says_nothing_about_the_message(server: FakeRegistry
 
 
 def test_a_registry_that_is_away_or_slow_says_nothing_about_the_message(server: FakeRegistry) -> None:
-    slow = SchemaRegistry(server.settings(timeout="100ms"))
+    slow = SchemaRegistry(server.settings(), timeout=0.1)
     server.delay = 0.5
     with pytest.raises(RegistryError, match="does not answer: ReadTimeout"):
         slow.fetch(1)
@@ -177,7 +177,9 @@ def test_decoders_are_those_of_the_registry_that_is_set(server: FakeRegistry) ->
     record = decoders_of(topics).interactions.decode(avro(ORDER, order(), number))
     assert record.event_id == "o1"
     assert registry_of(server.settings()) is registry_of(server.settings())
-    assert registry_of(server.settings()) is not registry_of(server.settings(timeout="2s"))
+    assert registry_of(server.settings()) is not registry_of(
+        server.settings(client={"basic.auth.user.info": "me:x"})
+    )
     with pytest.raises(ConfigError, match=r"registry\.url is not set"):
         decoders_of(Topics(stream=stream_of("avro")))
     assert decoders_of(Topics()).interactions.ready is None

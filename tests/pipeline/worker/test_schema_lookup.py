@@ -25,7 +25,7 @@ class Answers(SchemaRegistry):
     """A registry that answers what it is told to, in whichever thread asks."""
 
     def __init__(self) -> None:
-        super().__init__(Registry(url="http://127.0.0.1:1", timeout="100ms"))
+        super().__init__(Registry(url="http://127.0.0.1:1"), timeout=0.1)
         self.asked: list[int] = []
         self.answer: Callable[[int], WriterSchema | None] = lambda _: SCHEMA
 
