@@ -13,7 +13,7 @@ from pipeline.cli.output import print_json, write_new
 from pipeline.errors import ConfigError, StorageError
 
 app = typer.Typer(
-    help="The configuration: write a file with every setting, show what is in force, check a file.",
+    help="The configuration: write a file to begin with, show every setting in force, check a file.",
     no_args_is_help=True,
 )
 
@@ -24,7 +24,7 @@ def init(
         Path | None, typer.Option(help="The file to write, which must not exist.", show_default="printed")
     ] = None,
 ) -> None:
-    """Write a configuration file with every setting, its meaning and its default, all commented out."""
+    """Write a configuration file with the settings that are set most, a line each, all commented out."""
     from pipeline.tools.config.template import template
 
     if write_new(out, template(), StorageError):

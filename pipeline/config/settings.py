@@ -42,10 +42,10 @@ class Kafka(Section):
     group: str = Field("forks", min_length=1)
     """The consumer group; take another one for each prefix."""
     instance: str | None = Field(None, min_length=1)
-    """A name that this worker keeps over restarts, so that it gets its partitions back at once."""
+    """A name kept over restarts, to get the partitions back at once."""
     client: ClientTable = Field(default_factory=dict)
-    """Further settings of librdkafka, such as security.protocol, for consumers and producers. Their values
-    are secrets, which only `pipeline.kafka.access.new_client.client_settings` reveals."""
+    """Settings of librdkafka, such as "security.protocol" = "SASL_SSL". Their values are secrets, which only
+    `pipeline.kafka.access.new_client.client_settings` reveals."""
 
 
 def _registry_url(text: str) -> str:
@@ -88,25 +88,26 @@ class Join(Section):
     max_pending: int = Field(500_000, ge=1)
     """Waiting predictions of a partition; beyond that the oldest expire early."""
     max_in_memory: int = Field(200_000, ge=1)
-    """Those of them that are held in memory; older ones are in a temporary file."""
+    """Waiting predictions that are held in memory; older ones are in a temporary file."""
     spill_folder: Path | None = None
-    """Where that file is; None for the system's folder for temporary files."""
+    """Folder of the file with older ones; None for the system's folder for temporary files."""
     max_closed: int = Field(1_000_000, ge=1)
     """Closed events that a partition remembers, to recognise duplicates; the oldest are forgotten first."""
     on_missing: OnMissing | None = None
-    """What an expired prediction teaches; None for `negative`, or `drop` where numbers are predicted."""
+    """What an expired prediction teaches, "negative" or "drop"; None for `negative`, or `drop` where numbers
+    are predicted."""
     corrections: Corrections = "off"
-    """What a later label of an event teaches, while the event is remembered: nothing, one more label, or a
-    label in place of the former one."""
+    """What a later label of an event does: "off", "add" or "replace". It teaches nothing, is one more label,
+    or takes the place of the former one, while the event is remembered."""
     max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
     """How far an event's timestamp may be ahead of the wall clock."""
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
     """How far a single event's timestamp may be ahead of the one before it."""
     max_idle: Milliseconds = Field("0ms")  # type: ignore[assignment]  # as above
-    """How long an input at its end holds up records of the other, at most. 0 gives the lowest latency.
+    """How long an input at its end holds up the other, at most. 0 gives the lowest latency.
     Take a second or more where a worker runs while events are replayed much faster than they happened."""
     idle_advance: Milliseconds | None = None
-    """After so long without input, stream time follows the clock, this far behind it; None for never."""
+    """Silence after which stream time follows the clock. It stays so far behind it; None for never."""
 
 
 class Features(Section):
@@ -125,7 +126,7 @@ class Features(Section):
     means and counts; `running` has means, ratio means and their logits, and is what groups have whose state
     records name no kind."""
     max_entities: int = Field(1_000_000, ge=1)
-    """The number of users, and of videos, that running statistics are kept for."""
+    """Users, and videos, with running statistics, at most."""
 
 
 class Learner(BaseModel):
@@ -194,11 +195,11 @@ class Sharing(Section):
     """What partitions share with one another."""
 
     interval: Annotated[Literal["auto", "off"] | int, BeforeValidator(_share_interval)] = "auto"
-    """Outcomes in one shared record, few enough to fit into a message. With `off`, each partition learns
-    from its own users only. With `auto`, `AUTO_PARTITIONS` share `AUTO_INTERVAL` outcomes at a time."""
+    """Outcomes in a shared record: "auto", "off" or a number. It has to fit into a message. With `off`, each
+    partition learns from its own users only. With `auto`, `AUTO_PARTITIONS` share `AUTO_INTERVAL` outcomes at
+    a time."""
     align: Milliseconds | None = Field(None, ge=1)
-    """Event time of the windows whose outcomes are learned by all partitions exactly one window later; None
-    to learn what is there."""
+    """Windows of event time whose outcomes all learn one window later. None to learn what is there."""
     max_wait: Milliseconds = Field("60s")  # type: ignore[assignment]  # validated like any other value
     """How long a partition waits for others to come to the end of a window, with `align`."""
 
@@ -258,8 +259,9 @@ class Labels(Section):
     """Which labels are asked for and learned."""
 
     policy: Literal["all", "random", "margin", "adaptive"] = "all"
-    """`all` learns every label. The others ask for labels: at random, where the score is close to 0, or where
-    the score is unsure given how much is known. See `pipeline.model.label_policy`."""
+    """Which labels are learned: "all", "random", "margin", "adaptive". All but the first ask for labels: at
+    random, where the score is close to 0, or where the score is unsure given how much is known. See
+    `pipeline.model.label_policy`."""
     rate: float = Field(0.2, gt=0.0, le=1.0)
     """The share of a partition's predictions whose label is asked for."""
     learn_unasked: bool = False
@@ -274,9 +276,9 @@ class Checkpoint(Section):
     outcomes: int = Field(50_000, ge=1)
     """Outcomes after which a snapshot is written, at the latest."""
     interval: Milliseconds = Field("60s")  # type: ignore[assignment]  # as above
-    """Time after which a snapshot is written, if anything was learned since the last."""
+    """Time after which one is written. None is, if nothing was learned since the last."""
     key: Path | None = None
-    """A file with a secret key, with which state records, and so snapshots, are signed; None for no MAC."""
+    """A file with a secret key that signs state records. So snapshots are signed, too; None for no MAC."""
 
 
 class Worker(Section):
@@ -285,14 +287,14 @@ class Worker(Section):
     batch: int = Field(5_000, ge=1, le=100_000)
     """The largest number of messages of a partition in one transaction."""
     buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
-    """Bytes of messages, of all inputs, that may be read before they are processed."""
+    """Bytes of messages of all inputs that may be read ahead."""
     dead_letters: int = Field(60_000, ge=1)
     """Dead letters of a partition in a minute, after which it pauses for the rest of the minute."""
     session_timeout: Milliseconds = Field("20s", ge=6_000)  # type: ignore[assignment]  # as above
     """How long the group waits for a worker that sends no heartbeat. A membership outlasts the death of the
     group's coordinator, as a transaction does, if the timeout is longer."""
     transaction_timeout: Milliseconds = Field("15s", ge=1_000)  # type: ignore[assignment]  # as above
-    """How long readers wait for the open transaction of a worker that is gone. A transaction outlasts the
+    """How long readers wait for the transaction of a worker that is gone. A transaction outlasts the
     death of a broker, which Kafka notices after nine seconds, if the timeout is longer."""
 
 
@@ -337,7 +339,7 @@ class Metrics(Section):
     """Metrics for Prometheus, and probes."""
 
     address: Annotated[str, AfterValidator(_address)] | None = None
-    """Where a worker answers scrapes and probes, see `host_and_port`; None to serve nothing."""
+    """Where a worker answers scrapes and probes, such as "0.0.0.0:9100"; None to serve nothing."""
 
 
 Explore: TypeAlias = Literal["off", "epsilon-greedy", "thompson"]
@@ -349,7 +351,7 @@ class Serve(Section):
     """How a follower answers requests for scores."""
 
     address: Annotated[str, AfterValidator(_address)] = "127.0.0.1:8080"
-    """Where it listens, see `host_and_port`."""
+    """Where it listens; see `host_and_port`."""
     max_body: int = Field(2**20, ge=2**10, le=2**26)
     """Bytes of a request's body, at most."""
     max_candidates: int = Field(1_000, ge=1, le=100_000)
@@ -359,12 +361,12 @@ class Serve(Section):
     timeout: Milliseconds = Field("5s", ge=100, le=600_000)  # type: ignore[assignment]  # as above
     """How long a request may take to arrive, and an answer to be read."""
     max_lag: Milliseconds = Field("10s", ge=100)  # type: ignore[assignment]  # as above
-    """How far the models may be behind what was committed, for the follower to be ready."""
+    """How far models may be behind commits for the follower to be ready."""
     explore: Explore = "off"
-    """How a candidate is drawn for a request with `explore`; with `off`, there are no such requests."""
+    """How a candidate is drawn: "off", "epsilon-greedy" or "thompson". With `off`, none is."""
     epsilon: float = Field(0.05, ge=0.0, le=1.0)
-    """The share of draws in which all candidates have the same probability, also with `thompson`. So each has
-    one of at least `epsilon` divided by their number."""
+    """The share of draws in which all candidates are equally probable. So each has a probability of at least
+    `epsilon` divided by their number, also with `thompson`."""
     thompson_scale: float = Field(1.0, gt=0.0, le=1e6)
     """With `thompson`, the factor of the standard deviations of scores."""
 

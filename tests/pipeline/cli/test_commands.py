@@ -13,6 +13,8 @@ RECORD: Final = Path(__file__).with_name("commands_0_1.jsonl")
 MENDED: Final = {
     "forks checkpoint",
     "forks checkpoint recover --partition",
+    "forks config",
+    "forks config init",
     "forks demo --stream",
     "forks evaluate --limit",
     "forks evaluate --set",

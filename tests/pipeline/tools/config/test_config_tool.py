@@ -18,7 +18,7 @@ from pipeline.config.settings import LEARNERS, Config
 from pipeline.errors import ConfigError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.rival import RIVALS
-from pipeline.tools.config.template import template
+from pipeline.tools.config.template import RARE, template
 
 SECRET = "hunter2-of-the-test"
 
@@ -39,22 +39,29 @@ def test_the_learners_of_messages_are_those_that_there_are() -> None:
     assert sorted(LEARNERS) == sorted(["forks", *RIVALS])
 
 
-def test_a_new_file_changes_nothing_and_names_every_setting() -> None:
+def test_a_new_file_changes_nothing_and_explains_each_setting_in_a_line() -> None:
     assert run("init", "--out", "forks.toml").exit_code == 0
     assert load() == Config()
     text = Path("forks.toml").read_text()
-    for name, field in Config.model_fields.items():
-        if name not in {"stream", "challengers"}:
-            section = text[text.index(f"\n[{name}]\n") :]
-            for key in type(field.default).model_fields:
-                assert re.search(rf"^# .+\n#{key} = ", section, re.MULTILINE), (
-                    f"{name}.{key} is not explained"
-                )
+    lines = text.splitlines()
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 100
+    settings = [
+        (name, key)
+        for name, field in Config.model_fields.items()
+        if name not in {"stream", "challengers"}
+        for key in type(field.default).model_fields
+    ]
+    for name, key in settings:
+        section = text.partition(f"\n[{name}] ")[2].partition("\n\n")[0]
+        found = re.search(rf"^#{key} = .+ # [A-Z].+[^.]$", section, re.MULTILINE)
+        assert (found is None) == (f"{name}.{key}" in RARE), f"{name}.{key}"
+    assert {f"{name}.{key}" for name, key in settings} >= RARE
     assert isinstance(run("init", "--out", "forks.toml").exception, ConfigError)
 
 
 def test_with_every_comment_sign_removed_it_still_means_the_defaults() -> None:
-    text = re.sub(r"^#(?=[a-z_]+ = (?!\.\.\.$))", "", template(), flags=re.MULTILINE)
+    text = re.sub(r"^#(?=[a-z_]+ = (?!\.\.\. ))", "", template(), flags=re.MULTILINE)
     text = text.replace('learner = "forks"', '#learner = "forks"').replace("budget = 320", "#budget = 320")
     Path("forks.toml").write_text(text)
     parsed, config = tomllib.loads(text), load()
