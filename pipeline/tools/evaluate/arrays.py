@@ -1,6 +1,8 @@
 """Read examples from a NumPy .npz file: dense, or sparse by rows.
 
-The headers of all arrays are read and checked before any array is. Arrays that are not needed are not read.
+NumPy reads headers and arrays, without pickles. The headers of all arrays are checked before any array is
+read, as `np.load` and `scipy.sparse.load_npz` allocate what a header claims. Arrays that are not needed are
+not read.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from pipeline.truncate import truncate
 SPARSE: Final = ("data", "indices", "indptr", "shape")
 """Names of the arrays of a matrix in compressed sparse row format, as in `scipy.sparse`."""
 SUFFIX: Final = ".npy"
+NO_ARCHIVE: Final = "cannot be read as an .npz of plain arrays"
 LARGEST_READ: Final = 2**22
 """Bytes that are read from the archive at once, at most: more only if its table of contents is damaged."""
 LARGEST_HEADER: Final = 2**16
@@ -105,14 +108,26 @@ class _BoundedReader(io.BufferedReader):
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[ZipFile]:
-    """Open an archive; errors while it is read name the file."""
+def _explained(what: str) -> Iterator[None]:
+    """Raise `DataError` for what the standard library and NumPy raise."""
     try:
-        with _BoundedReader(io.FileIO(file)) as content, ZipFile(content) as archive:
-            yield archive
+        yield
     except UNREADABLE as error:
         reason = truncate(str(error)) or type(error).__name__
-        raise DataError(f"{file}: cannot be read as an .npz of plain arrays: {reason}") from error
+        if isinstance(error, TokenError | SyntaxError):  # in words that each Python has of its own
+            reason = "its header is not that of an array"
+        raise DataError(f"{what}: {reason}") from error
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[ZipFile]:
+    """Open an archive; errors while it is read name the file."""
+    with (
+        _explained(f"{file}: {NO_ARCHIVE}"),
+        _BoundedReader(io.FileIO(file)) as content,
+        ZipFile(content) as archive,
+    ):
+        yield archive
 
 
 def _header(file: Path, archive: ZipFile, name: str, dimensions: int, kinds: str) -> Header:
@@ -136,7 +151,7 @@ def _header(file: Path, archive: ZipFile, name: str, dimensions: int, kinds: str
 
 def _read_header(file: Path, archive: ZipFile, name: str) -> tuple[Header, int]:
     """Return the header of an array, and the bytes that follow it."""
-    try:
+    with _explained(f"{file}: {NO_ARCHIVE}: the array {name}"):
         member = archive.getinfo(name + SUFFIX)
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others expand without a bound
             raise BadZipFile("it is not compressed as NumPy does")
@@ -145,25 +160,14 @@ def _read_header(file: Path, archive: ZipFile, name: str) -> tuple[Header, int]:
         version = npy.read_magic(begin)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read(begin)
-        return Header(shape, dtype), member.file_size - begin.tell()
-    except UNREADABLE as error:
-        reason = truncate(str(error)) or type(error).__name__
-        if isinstance(error, TokenError | SyntaxError):  # in words that each Python has of its own
-            reason = "its header is not that of an array"
-        raise DataError(
-            f"{file}: cannot be read as an .npz of plain arrays: the array {name}: {reason}"
-        ) from error
+    return Header(shape, dtype), member.file_size - begin.tell()
 
 
 def _array(file: Path, archive: ZipFile, name: str) -> NDArray[Any]:
     """Read an array whose header was checked."""
-    try:
-        with archive.open(name + SUFFIX) as content:
-            array: NDArray[Any] = npy.read_array(content, allow_pickle=False)
-            return array
-    except UNREADABLE as error:
-        reason = truncate(str(error)) or type(error).__name__
-        raise DataError(f"{file}: the array {name} is damaged: {reason}") from error
+    with _explained(f"{file}: the array {name} is damaged"), archive.open(name + SUFFIX) as content:
+        array: NDArray[Any] = npy.read_array(content, allow_pickle=False)
+    return array
 
 
 def _dense(file: Path, archive: ZipFile, labels: Header) -> NDArray[Any]:
@@ -182,13 +186,9 @@ def _sparse(file: Path, archive: ZipFile, labels: Header) -> NDArray[Any]:
     _check_rows(file, rows, labels)
     check_shape(file, rows, columns)
     data, indices, indptr = (_array(file, archive, name) for name in SPARSE[:3])
-    try:
+    with _explained(f"{file}: {', '.join(SPARSE)} do not form a matrix in compressed sparse row format"):
         sparse = csr_array((data.astype(np.float64), indices, indptr), shape=(rows, columns))
         sparse.check_format(full_check=True)
-    except UNREADABLE as error:
-        raise DataError(
-            f"{file}: {', '.join(SPARSE)} do not form a matrix in compressed sparse row format: {error}"
-        ) from error
     return sparse.toarray()
 
 

@@ -30,7 +30,7 @@ def column_names(file: Path) -> list[str]:
         If the file is empty or no text file.
     """
     try:
-        with file.open(newline="", encoding="utf-8-sig") as text:
+        with file.open(newline="", encoding="utf-8-sig") as text:  # polars renames columns of the same name
             names = next(csv.reader(bounded_lines(file, text)), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file}: cannot be read as CSV: {error}") from error
