@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
@@ -62,3 +62,8 @@ Milliseconds = Annotated[
     int, BeforeValidator(milliseconds), Field(le=2**53), PlainSerializer(_dumped, return_type=int | str)
 ]
 """At most the largest timestamp, so that the sum of both fits into 64 bits."""
+
+
+def duration(default: str, *, ge: int = 0, le: int = 2**53) -> Any:
+    """Return a field of `Milliseconds` with a default as text, and the least and the largest duration."""
+    return Field(default, ge=ge, le=le)

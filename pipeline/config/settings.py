@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from pipeline.config.client_tables import ClientTable, RegistryTable
-from pipeline.config.durations import Milliseconds
+from pipeline.config.durations import Milliseconds, duration
 from pipeline.config.feature_layout import FeatureKind, FeatureLayout
 from pipeline.config.section import Section
 from pipeline.config.stream import KUAIREC, Stream
@@ -79,9 +79,9 @@ Corrections: TypeAlias = Literal["off", "add", "replace"]
 class Join(Section):
     """How predictions and labels are joined."""
 
-    window: Milliseconds = Field("6h")  # type: ignore[assignment]  # validated like any other value
+    window: Milliseconds = duration("6h")
     """How long a prediction waits for its label."""
-    early: Milliseconds = Field("10m")  # type: ignore[assignment]  # as above
+    early: Milliseconds = duration("10m")
     """How long a label waits for its interaction."""
     early_bytes: int = Field(256_000, ge=0, le=768_000)
     """Bytes of early labels in a partition's state record; beyond that the oldest are dead-lettered."""
@@ -99,11 +99,11 @@ class Join(Section):
     corrections: Corrections = "off"
     """What a later label of an event does: "off", "add" or "replace". It teaches nothing, is one more label,
     or takes the place of the former one, while the event is remembered."""
-    max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
+    max_ahead: Milliseconds = duration("10m", le=3_600_000)
     """How far an event's timestamp may be ahead of the wall clock."""
-    max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
+    max_jump: Milliseconds = duration("7d")
     """How far a single event's timestamp may be ahead of the one before it."""
-    max_idle: Milliseconds = Field("0ms")  # type: ignore[assignment]  # as above
+    max_idle: Milliseconds = duration("0ms")
     """How long an input at its end holds up the other, at most. 0 gives the lowest latency.
     Take a second or more where a worker runs while events are replayed much faster than they happened."""
     idle_advance: Milliseconds | None = None
@@ -200,7 +200,7 @@ class Sharing(Section):
     a time."""
     align: Milliseconds | None = Field(None, ge=1)
     """Windows of event time whose outcomes all learn one window later. None to learn what is there."""
-    max_wait: Milliseconds = Field("60s")  # type: ignore[assignment]  # validated like any other value
+    max_wait: Milliseconds = duration("60s")
     """How long a partition waits for others to come to the end of a window, with `align`."""
 
     @model_validator(mode="after")
@@ -275,7 +275,7 @@ class Checkpoint(Section):
 
     outcomes: int = Field(50_000, ge=1)
     """Outcomes after which a snapshot is written, at the latest."""
-    interval: Milliseconds = Field("60s")  # type: ignore[assignment]  # as above
+    interval: Milliseconds = duration("60s")
     """Time after which one is written. None is, if nothing was learned since the last."""
     key: Path | None = None
     """A file with a secret key that signs state records. So snapshots are signed, too; None for no MAC."""
@@ -290,10 +290,10 @@ class Worker(Section):
     """Bytes of messages of all inputs that may be read ahead."""
     dead_letters: int = Field(60_000, ge=1)
     """Dead letters of a partition in a minute, after which it pauses for the rest of the minute."""
-    session_timeout: Milliseconds = Field("20s", ge=6_000)  # type: ignore[assignment]  # as above
+    session_timeout: Milliseconds = duration("20s", ge=6_000)
     """How long the group waits for a worker that sends no heartbeat. A membership outlasts the death of the
     group's coordinator, as a transaction does, if the timeout is longer."""
-    transaction_timeout: Milliseconds = Field("15s", ge=1_000)  # type: ignore[assignment]  # as above
+    transaction_timeout: Milliseconds = duration("15s", ge=1_000)
     """How long readers wait for the transaction of a worker that is gone. A transaction outlasts the
     death of a broker, which Kafka notices after nine seconds, if the timeout is longer."""
 
@@ -358,9 +358,9 @@ class Serve(Section):
     """Candidates in one body, at most. Other requests wait while they are scored."""
     max_concurrency: int = Field(64, ge=1, le=10_000)
     """Requests under way at a time; more are answered with 503."""
-    timeout: Milliseconds = Field("5s", ge=100, le=600_000)  # type: ignore[assignment]  # as above
+    timeout: Milliseconds = duration("5s", ge=100, le=600_000)
     """How long a request may take to arrive, and an answer to be read."""
-    max_lag: Milliseconds = Field("10s", ge=100)  # type: ignore[assignment]  # as above
+    max_lag: Milliseconds = duration("10s", ge=100)
     """How far models may be behind commits for the follower to be ready."""
     explore: Explore = "off"
     """How a candidate is drawn: "off", "epsilon-greedy" or "thompson". With `off`, none is."""
