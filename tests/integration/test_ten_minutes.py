@@ -1,4 +1,4 @@
-"""What the page on definitions says to type, from a sample of events to a report."""
+"""What the page on streams of one's own says to type, from a sample of events to a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.config.topics import topics_of
 from tests.integration.harness import Pipeline
 from tests.integration.test_stream import command
 
-PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
+PAGE = Path(__file__).parents[2] / "docs" / "own-stream.md"
 EVENTS = 2_000
 
 
