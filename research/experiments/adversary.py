@@ -62,7 +62,7 @@ def learner_specs(rounds: int, width: float) -> list[LearnerSpec]:
         forks("FORKS"),
         forks("FORKS, stage 1 of B", stage_one=1),
         forks("FORKS, stage 1 of B, carry-over", stage_one=1, carry_over=True),
-        # With the cycle of german's 1,000 rows, which its printed figures suggest: see docs/measurements.md.
+        # With the cycle of german's 1,000 rows, which its printed figures suggest: see docs/findings.md.
         forks("FORKS as published", "forks published"),
         forks(f"FORKS as published, rho = {short}", "forks published", cycle=short),
         spec_of("FORKS practical", "forks practical", BUDGET),

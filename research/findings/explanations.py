@@ -109,7 +109,6 @@ EXPLANATIONS = (
         ("ijcnn1",),
         "The published code forgets the point that enters the sketch, and its cycle counts only rounds "
         "with a loss. rho = 4 is floor(0.005 (N - B)) for the 1,000 rows of german, not for the rounds "
-        "of a game: inferred from the figure, not known. More that was tried on these games is in "
-        "measurements.md.",
+        "of a game: inferred from the figure, not known.",
     ),
 )

@@ -7,7 +7,7 @@ decides:
   learners use the normalised kernel of the regularised Laplacian with rank 100. (The pseudo-inverse has no
   constant function, so that a learner for a class of few nodes has to learn from all others that they are not
   in it.) Kernel, rank and `RIDGE` were chosen among about a dozen variants after seeing the results on both
-  graphs (docs/measurements.md), so that agreement with the paper's text is no evidence of its kernel.
+  graphs (docs/findings.md), so that agreement with the paper's text is no evidence of its kernel.
 - One versus the rest: one learner for each class, and the largest score is the prediction, whether or not the
   label is queried. A node counts as queried once, if any of its learners queries its label; only these learn
   it. In a run the learners share a node's random number, so that the least certain one decides.
