@@ -1,4 +1,4 @@
-"""`python -m tests.machines`: the tests on other machines, and the table of them in docs/guarantees.md.
+"""`python -m tests.machines`: the tests on other machines, and the table of them in results.md.
 
 A clean clone of HEAD runs all tests in fresh Debian systems, and the golden core with other libraries, for
 other kinds of processors, and on aarch64. Package caches are left of it, and the logs if something fails.
@@ -27,7 +27,7 @@ from tests.golden.__main__ import FILE
 from tests.machines.place import Debian, FailedError, mirror, run
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = ROOT / "docs" / "guarantees.md"
+PAGE: Final = ROOT / "tests" / "machines" / "results.md"
 BEGIN: Final = "<!-- table: machines -->\n"
 END: Final = "<!-- end: machines -->"
 HEADS: Final = (
