@@ -52,7 +52,7 @@ KINDS: Final = (
         "interaction",
         _TOPICS.interactions,
         "the user's id as text",
-        f"any; `{REDRIVEN_HEADER}` where a [redrive](operations.md#redrive-dead-letters) sent it again",
+        f"any; `{REDRIVEN_HEADER}` where a [redrive](inspecting.md#send-dead-letters-again) sent it again",
         "the key's, by `murmur2`",
         "any",
     ),
@@ -82,7 +82,7 @@ KINDS: Final = (
         "state",
         _TOPICS.checkpoints,
         f"`{_STATE_KEY}`",
-        f"`{MAC_HEADER}` with [`checkpoint.key`](operations.md#signed-checkpoints)",
+        f"`{MAC_HEADER}` with [`checkpoint.key`](recovery.md#sign-checkpoints)",
         time=_WRITTEN,
     ),
 )
