@@ -16,7 +16,7 @@ from tests.integration.harness import TIMEOUT, Pipeline
 from tests.support.forked import CommandProcess
 
 BROKER_UNAVAILABLE, REPLACED = 3, 7
-"""Exit codes after which whoever looks after a worker starts it again, see docs/operations.md."""
+"""Exit codes after which whoever looks after a worker starts it again, see docs/limits.md."""
 
 _ASSIGNMENT = re.compile(r"^(\S+) .*\b(assigned|revoked) +partitions=\[([\d, ]*)\]", re.MULTILINE)
 _STARTED_OVER = re.compile(r"starting over from the log +reason='?(\w+)")

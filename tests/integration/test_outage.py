@@ -42,7 +42,7 @@ def starts_over(pipeline: Pipeline) -> int:
 
 STRIKES: list[Callable[[psutil.Process], None]] = [killed, full_disk]
 """In the middle of transactions. A clean stop there can make the broker itself forget how one ended: see
-docs/operations.md."""
+docs/recovery.md."""
 
 
 @pytest.mark.slow

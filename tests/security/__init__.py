@@ -1,1 +1,1 @@
-"""What a cluster, or a command, says when it refuses something: the tables of docs/security.md."""
+"""What a cluster, or a command, says when it refuses something: the tables of refusals.md."""

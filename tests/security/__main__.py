@@ -1,4 +1,4 @@
-"""Write the tables of docs/security.md anew: ``python -m tests.security``."""
+"""Write the tables of refusals.md anew: ``python -m tests.security``."""
 
 from __future__ import annotations
 

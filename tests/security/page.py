@@ -1,4 +1,4 @@
-"""The tables of docs/security.md, which this writes and the test compares."""
+"""The tables of refusals.md, which this writes and the test compares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.security.refusal import Refusal
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "security.md"
+PAGE: Final = Path(__file__).parent / "refusals.md"
 TITLE: Final = "| what is wrong | exit code | seconds | first line of the error |"
 ROW: Final = re.compile(r"^\| (?P<case>.*?) \| (?P<code>\d+) \| [\d.]+ \| (?P<message>.*) \|$", re.MULTILINE)
 

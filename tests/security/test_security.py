@@ -1,4 +1,4 @@
-"""Each refusal is named within seconds, as docs/security.md says."""
+"""Each refusal is named within seconds, as refusals.md says."""
 
 from __future__ import annotations
 

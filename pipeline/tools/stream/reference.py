@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,9 +37,10 @@ class Kind(NamedTuple):
     topic: str
     key: str
     headers: str = "none"
-    partition: str = "that of the inputs"
     time: str = "the event's"
     """The timestamp that Kafka has of it."""
+    internal: bool = False
+    """Whether only workers and commands read it: its fields are in the schema alone."""
 
 
 _TOPICS: Final = Topics(requests_labels=True)
@@ -52,8 +53,7 @@ KINDS: Final = (
         "interaction",
         _TOPICS.interactions,
         "the user's id as text",
-        f"any; `{REDRIVEN_HEADER}` where a [redrive](operations.md#redrive-dead-letters) sent it again",
-        "the key's, by `murmur2`",
+        f"any; `{REDRIVEN_HEADER}` where a [redrive](inspecting.md#send-dead-letters-again) sent it again",
         "any",
     ),
     Kind(
@@ -62,7 +62,6 @@ KINDS: Final = (
         _TOPICS.labels,
         "the user's id as text",
         f"any; `{REDRIVEN_HEADER}` as above",
-        "the key's, by `murmur2`",
         "any",
     ),
     Kind("Predictions", "prediction", _TOPICS.predictions, "the user's id as text"),
@@ -76,14 +75,22 @@ KINDS: Final = (
         time=_WRITTEN,
     ),
     Kind("Label requests", "label-request", _TOPICS.label_requests, "the user's id as text"),
-    Kind("Shares", "share", _TOPICS.shared, "the partition's number as text", time=_WRITTEN),
+    Kind(
+        "Shares",
+        "share",
+        _TOPICS.shared,
+        "the partition's number as text",
+        time=_WRITTEN,
+        internal=True,
+    ),
     Kind(
         "State records",
         "state",
         _TOPICS.checkpoints,
         f"`{_STATE_KEY}`",
-        f"`{MAC_HEADER}` with [`checkpoint.key`](operations.md#signed-checkpoints)",
+        f"`{MAC_HEADER}` with [`checkpoint.key`](recovery.md#sign-checkpoints)",
         time=_WRITTEN,
+        internal=True,
     ),
 )
 
@@ -93,19 +100,21 @@ def tables() -> str:
     schemas = all_schemas()
     lines = [MARKER, "\n\n## Topics\n\n"]
     lines += [
-        "| topic | records | partition | key | headers | timestamp | cleanup | retention |\n",
-        f"|{'---|' * 8}\n",
+        "| topic | records | key | headers | timestamp | cleanup | retention |\n",
+        f"|{'---|' * 7}\n",
     ]
     lines += [_topic_row(kind) for kind in KINDS]
     lines.append(_topic_row(KINDS[-1]._replace(title="Snapshots", key=f"`{_CHUNK_KEY}`", headers="none")))
+    prediction = schemas["prediction"]["properties"]
     for kind in KINDS:
-        lines += ["\n## ", kind.title, "\n\n", *_section(kind, schemas[kind.schema])]
-    lines += _slates()
-    lines += ["\n## Snapshots\n\nThe tensor `plain` has the JSON of an object:\n\n", *_fields(_scalars())]
+        known = prediction if kind.schema in {"outcome", "label-request"} else {}
+        lines += ["\n## ", kind.title, "\n\n", *_section(kind, schemas[kind.schema], known)]
+    lines += _slates(prediction)
+    lines += ["\n## Snapshots\n\nThe tensor `plain` has the JSON of an object:\n\n", *_fields(_scalars(), {})]
     return "".join(lines)
 
 
-def _slates() -> Iterator[str]:
+def _slates(prediction: Schema) -> Iterator[str]:
     """Yield the section on the predictions of KuaiRec's stream, were its interactions slates."""
     items = {"items": "/items", "item_fields": ["video_id", "video_duration"]}
     definition = KUAIREC.model_dump() | {"interactions": KUAIREC.interactions.model_dump() | items}
@@ -114,10 +123,10 @@ def _slates() -> Iterator[str]:
     yield "[slates](streams.md#slates), such as lists of videos, a prediction is this. An outcome is of one "
     yield "item, and has the item's `position`, from 0, behind `model_version`. A label request has it "
     yield "behind `prediction_sequence`.\n\n"
-    yield from _fields(schema)
+    yield from _fields(schema, prediction)
     for part, fields in schema["$defs"].items():
         yield f"\n### {part}\n\n{fields['description']}\n\n"
-        yield from _fields(fields)
+        yield from _fields(fields, prediction)
 
 
 def _topic_row(kind: Kind) -> str:
@@ -127,7 +136,7 @@ def _topic_row(kind: Kind) -> str:
         "the last record of each key" if cleanup == "compact" else _days(int(settings["retention.ms"]))
     )
     link = f"[{kind.title}](#{kind.title.lower().replace(' ', '-')})"
-    cells = (f"`{kind.topic}`", link, kind.partition, kind.key, kind.headers, kind.time, cleanup, retention)
+    cells = (f"`{kind.topic}`", link, kind.key, kind.headers, kind.time, cleanup, retention)
     return f"| {' | '.join(cells)} |\n"
 
 
@@ -135,39 +144,36 @@ def _days(milliseconds: int) -> str:
     return "for ever" if milliseconds < 0 else f"{milliseconds // DAY_MS} days"
 
 
-def _section(kind: Kind, schema: Schema) -> Iterator[str]:
+def _section(kind: Kind, schema: Schema, known: Schema) -> Iterator[str]:
     name = f"{kind.schema}.schema.json"
-    yield f"{schema['description']} The schema is `schemas/{name}`.\n\n"
-    yield from _fields(schema)
-    for part, definition in schema.get("$defs", {}).items():
-        if kind.schema == "outcome":
-            continue  # its shares are those of the topic
-        yield f"\n### {part}\n\n{definition['description']}"
-        yield " A list of these values, in this order:" if "prefixItems" in definition else ""
-        yield "\n\n"
-        yield from _fields(definition)
-    if "features" in schema["properties"]:
+    if kind.internal:
+        yield f"{schema['description']} `schemas/{name}` describes the fields.\n"
+    else:
+        yield f"{schema['description']} The schema is `schemas/{name}`.\n\n"
+        yield from _fields(schema, known)
+    if kind.schema == "prediction":
         names = [feature["title"] for feature in schema["properties"]["features"]["prefixItems"]]
-        yield f"\nThe features are {', '.join(f'`{each}`' for each in names)}.\n"
+        yield f"\nThe features are {_listed(names)}.\n"
     counters = schema["properties"].get("counters", {})
     if "properties" in counters:
         yield "\n### Counters\n\n"
-        yield from _fields(counters)
+        yield from _fields(counters, {})
 
 
-def _fields(schema: Schema) -> Iterator[str]:
-    yield "| field | type | there | meaning |\n|---|---|---|---|\n"
-    if "prefixItems" in schema:
-        fields = [(each["title"], each, "always") for each in schema["prefixItems"]]
-    else:
-        required = schema["required"]
-        fields = [
-            (name, each, "always" if name in required else "not always")
-            for name, each in schema["properties"].items()
-        ]
-    for name, field, there in fields:
-        text = field["description"].replace("|", "\\|")
-        yield f"| `{name}` | {type_text(field)} | {there} | {text} |\n"
+def _fields(schema: Schema, known: Schema) -> Iterator[str]:
+    """Yield the table of a schema's fields, and before it the names of those that another table has."""
+    fields = schema["properties"]
+    if repeated := [name for name, field in fields.items() if known.get(name) == field]:
+        yield f"As in [predictions](#predictions): {_listed(repeated)}.\n\n"
+    yield "| field | type | meaning |\n|---|---|---|\n"
+    for name in [each for each in fields if each not in repeated]:
+        optional = "" if name in schema["required"] else ", optional"
+        text = fields[name]["description"].replace("|", "\\|")
+        yield f"| `{name}` | {type_text(fields[name])}{optional} | {text} |\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _scalars() -> Schema:
