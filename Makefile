@@ -49,12 +49,13 @@ fuzz: setup  ## Changed messages, files, state records and snapshots, MINUTES=10
 screenshots: setup  ## Pictures of the status page, in docs/images/; needs chromium
 	@FORKS_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/pytest -q tests/integration/test_status_page.py
 
-check: setup  ## Lint, format, types, order of imports, docstrings
+check: setup  ## Lint, format, types, order of imports, docstrings, sizes of files and docs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/numpydoc lint --config . $$(git ls-files 'forks/*.py' 'pipeline/*.py' 'research/*.py' 'ops/*.py')
 	@$(BIN)/mypy
+	@$(BIN)/python -m ops.size
 
 # Not with --quiet: --strict counts no warning that is not shown.
 docs: setup  ## The documentation site, in site/; its warnings are errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -58,13 +59,13 @@ def needed(role: Role) -> list[Right]:
     return rights(role, config, topics_of(config))
 
 
-def give(cluster: clusters.Cluster, wanted: Sequence[Right]) -> None:
-    """Let the user have these rights and no others."""
+def give(cluster: clusters.Cluster, wanted: Sequence[Right], user: str = USER) -> None:
+    """Let a user have these rights and no others."""
     everything = AclBindingFilter(
         ResourceType.ANY,
         None,  # type: ignore[arg-type]  # its stub forgets that None stands for any
         ResourcePatternType.ANY,
-        f"User:{USER}",
+        f"User:{user}",
         None,  # type: ignore[arg-type]  # as above
         AclOperation.ANY,
         AclPermissionType.ANY,
@@ -72,9 +73,9 @@ def give(cluster: clusters.Cluster, wanted: Sequence[Right]) -> None:
     for deleted in cluster.admin.delete_acls([everything]).values():
         deleted.result()
     if wanted:
-        grant(cluster.admin, f"User:{USER}", wanted)
+        grant(cluster.admin, f"User:{user}", wanted)
     expected = {_acl(right) for right in wanted}
-    _wait_for_brokers(cluster, lambda known: known == expected)
+    _wait_for_brokers(cluster, user, lambda known: known == expected)
 
 
 def take_away(cluster: clusters.Cluster, right: Right) -> None:
@@ -90,7 +91,7 @@ def take_away(cluster: clusters.Cluster, right: Right) -> None:
     )
     for deleted in cluster.admin.delete_acls([binding]).values():
         assert len(deleted.result()) == 1
-    _wait_for_brokers(cluster, lambda known: _acl(right) not in known)
+    _wait_for_brokers(cluster, USER, lambda known: _acl(right) not in known)
 
 
 def _acl(right: Right) -> Acl:
@@ -100,11 +101,11 @@ def _acl(right: Right) -> Acl:
     return Acl(numbers[0], right.name, *numbers[1:])
 
 
-def _wait_for_brokers(cluster: clusters.Cluster, condition: Callable[[set[Acl]], bool]) -> None:
-    """Wait until all brokers know what the user may do."""
+def _wait_for_brokers(cluster: clusters.Cluster, user: str, condition: Callable[[set[Acl]], bool]) -> None:
+    """Wait until all brokers know what a user may do."""
     ports = [cluster.port(broker) for broker in cluster.brokers]
     cluster.wait_until(
-        lambda: all(condition(acls_at(port, f"User:{USER}")) for port in ports), "the brokers to know"
+        lambda: all(condition(acls_at(port, f"User:{user}")) for port in ports), "the brokers to know"
     )
 
 
@@ -186,16 +187,27 @@ def follow(cluster: clusters.Cluster, folder: Path) -> None:
 
 
 def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
-    """Take each right away from each role, and run the role's commands."""
-    for role, commands in COMMANDS.items():
-        wanted = needed(role)
-        for right in wanted:
-            give(cluster, [each for each in wanted if each != right])
-            for command in commands:
-                case = f"`forks {' '.join(command)}` without {right}".replace(PREFIX, "")
-                found = refused(case, command, connection(cluster), folder)
-                if found.exit_code != 0:
-                    yield found
+    """Take each right away from each role, and run the role's commands; each role is a user of its own."""
+
+    def of_role(role: Role) -> list[Refusal]:
+        own = folder / f"rights of a {role}"
+        own.mkdir()
+        return list(_refusals_of(role, cluster, own))
+
+    with ThreadPoolExecutor(len(COMMANDS)) as pool:
+        for found in pool.map(of_role, COMMANDS):
+            yield from found
+
+
+def _refusals_of(role: Role, cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
+    wanted = needed(role)
+    for right in wanted:
+        give(cluster, [each for each in wanted if each != right], str(role))
+        for command in COMMANDS[role]:
+            case = f"`forks {' '.join(command)}` without {right}".replace(PREFIX, "")
+            found = refused(case, command, connection(cluster, str(role)), folder)
+            if found.exit_code != 0:
+                yield found
 
 
 def refusals_while_running(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:

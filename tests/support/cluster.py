@@ -46,8 +46,8 @@ LISTENERS: Final[Mapping[str, str]] = {
 """Listeners of each broker, and their security protocols."""
 PASSWORDS: Final[Mapping[str, str]] = {
     "admin": "admin-secret",
-    "worker": "worker-secret",
     "guest": "guest-secret",
+    **{role: f"{role}-secret" for role in ("worker", "reader", "auditor", "follower", "redriver")},
 }
 """Users of the listeners with passwords. Only `admin` may do everything."""
 HEAP: Final = "320m"
