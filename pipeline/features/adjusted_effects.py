@@ -7,18 +7,19 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features import effects
-from pipeline.features.effects import (
+from pipeline.features.effect_arrays import (
+    GENERATION_BIT,
     LABELS,
     NO_ITEM,
     RING,
-    SOLVE_INTERVAL,
+    ROW_MASK,
     USER_COLUMNS,
     EffectArrays,
     Floats,
     Integers,
     Signals,
 )
+from pipeline.features.effects import SOLVE_INTERVAL
 
 
 class EffectsState(NamedTuple):
@@ -27,18 +28,18 @@ class EffectsState(NamedTuple):
     Attributes
     ----------
     users : ndarray, shape (users, 11), float64
-        See `pipeline.features.effects.EFFECT`.
+        See `pipeline.features.effect_arrays.EFFECT`.
     ring : ndarray, shape (labels,), int32
         Items of the labels in the users' rings, one user after the other: the item's place in the order, from
         1; 0 if it was evicted.
     ring_signals : ndarray, shape (labels,), float32
         Signals of these labels.
     items : ndarray, shape (items, 4), float64
-        See `pipeline.features.effects.RESIDUALS`.
+        See `pipeline.features.effect_arrays.RESIDUALS`.
     groups : ndarray, shape (groups, 2), float64
         The same of groups.
     everything : ndarray, shape (3,), float64
-        See `pipeline.features.effects.TOTAL`.
+        See `pipeline.features.effect_arrays.TOTAL`.
     """
 
     users: Floats
@@ -91,8 +92,8 @@ class AdjustedEffects:
         places[items] = np.arange(1, 1 + len(items))
         slots = _slots(arrays.users[users])
         ring = arrays.ring[users][slots]
-        rows = ring & effects.ROW_MASK
-        live = arrays.generations[rows] == ring >> effects.GENERATION_BIT
+        rows = ring & ROW_MASK
+        live = arrays.generations[rows] == ring >> GENERATION_BIT
         return EffectsState(
             arrays.users[users],
             np.where(live, places[rows], NO_ITEM).astype(np.int32),

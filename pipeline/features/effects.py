@@ -28,16 +28,38 @@ event's time.
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forks.jit import njit
-
-Floats: TypeAlias = NDArray[np.float64]
-Signals: TypeAlias = NDArray[np.float32]
-Integers: TypeAlias = NDArray[np.int64]
+from pipeline.features.effect_arrays import (
+    ALL_RESIDUALS,
+    ALL_SQUARES,
+    COUNT,
+    EFFECT,
+    GENERATION_BIT,
+    LABELS,
+    NO_ITEM,
+    NOISE,
+    OLDER_LABELS,
+    OLDER_RESIDUALS,
+    OLDER_SQUARES,
+    PRECISION,
+    RESIDUALS,
+    RING,
+    ROW_MASK,
+    SIGNALS,
+    SOLVED_EFFECT,
+    SOLVED_NOISE,
+    SQUARES,
+    TOTAL,
+    TOTAL_SQUARES,
+    VARIANCE,
+    EffectArrays,
+    Floats,
+    Integers,
+)
 
 USER_PRIOR: Final = 0.05
 """Prior variance of a user's effect. These three were chosen on KuaiRec, for signals between -1 and 1."""
@@ -47,8 +69,6 @@ GROUP_PRIOR: Final = 0.05
 """Prior variance of a group's effect."""
 NOISE_WEIGHT: Final = 5.0
 """Labels for which the mean noise counts in the noise of a user or an item."""
-RING: Final = 20
-"""Labels of a user that are kept one by one, at most."""
 SOLVE_INTERVAL: Final = 4
 """Labels of a user from one solution over the ring to the next. With 1, and a ring of 16, an event takes
 twice as long, and KuaiRand's first week is predicted no better."""
@@ -61,63 +81,7 @@ NOISE_STEPS: Final = 2
 LOGIT_SCALE: Final = 1.5
 """Log-odds of a positive label for each standard deviation of the expected signal, chosen on KuaiRec."""
 
-EFFECT, NOISE, VARIANCE, LABELS = range(4)
-"""The first columns of users: effect b, noise s and variance of the effect as of the newest label; labels."""
-SOLVED_EFFECT, SOLVED_NOISE = range(4, 6)
-"""Effect and noise as of the newest solution over the ring: those in the sums of items and groups."""
-OLDER_LABELS, OLDER_RESIDUALS, OLDER_SQUARES = range(6, 9)
-"""Sums of those labels that have left the ring: number, residuals x - q, and squares of these."""
-ALL_RESIDUALS, ALL_SQUARES = range(9, 11)
-"""The same of all labels, residuals as of the newest solution or of a label after it."""
-USER_COLUMNS: Final = 11
-RESIDUALS, PRECISION, SQUARES, COUNT = range(4)
-"""The columns of items: sums of (x - b) / s, of 1 / s, of squared residuals, and the number of labels. Groups
-have the first two."""
-TOTAL, SIGNALS, TOTAL_SQUARES = range(3)
-"""The columns of everything: number of labels, sum of signals, sum of squared residuals."""
-
-USER_EFFECT, USER_NOISE, ITEM_EFFECT, ITEM_NOISE, LOGIT = range(5)
-"""The features: the user's effect and the standard deviation of the noise, the same of the item, and the
-expected signal over its standard deviation, times `LOGIT_SCALE`."""
-FEATURES: Final = 5
-"""How many features there are."""
-
-NO_ITEM: Final = 0
-"""The row of an unknown item, all zeros."""
-GENERATION_BIT: Final = 32
-"""The bit from which on an entry of a ring holds its item's generation; the row is below."""
-ROW_MASK: Final = (1 << GENERATION_BIT) - 1
 _UNIT: Final = 1e6
-
-
-class EffectArrays(NamedTuple):
-    """The state of the model.
-
-    Attributes
-    ----------
-    users : ndarray, shape (users, 11), float64
-        See `EFFECT`.
-    ring : ndarray, shape (users, `RING`), int64
-        Entries of the user's newest labels: the item's row, and its generation from `GENERATION_BIT` on.
-    ring_signals : ndarray, shape (users, `RING`), float32
-        Signals of these labels.
-    items : ndarray, shape (items, 4), float64
-        See `RESIDUALS`.
-    generations : ndarray, shape (items,), int64
-        How often the row has been emptied: entries of an older generation are of another item.
-    groups : ndarray, shape (groups, 2), float64
-        See `RESIDUALS`.
-    everything : ndarray, shape (3,), float64
-        See `TOTAL`.
-    """
-
-    users: Floats
-    ring: Integers
-    ring_signals: Signals
-    items: Floats
-    generations: Integers
-    groups: Floats
-    everything: Floats
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -142,15 +106,15 @@ def row_of(ring_entry: int, generations: Integers) -> int:
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def group_effect(group_list: int, groups: Floats, packed: Integers) -> float:
+def group_effect(group_list: int, state: EffectArrays, packed: Integers) -> float:
     """Return the mean effect of the groups in a list, 0 for an empty list.
 
     Parameters
     ----------
     group_list
         Position of the list in `packed`.
-    groups
-        As in `EffectArrays`.
+    state
+        The state of the model.
     packed : ndarray, int64
         Lists of groups, see `pipeline.features.tags.TagLists`.
     """
@@ -158,13 +122,13 @@ def group_effect(group_list: int, groups: Floats, packed: Integers) -> float:
     total = 0.0
     for position in range(group_list + 1, group_list + 1 + count):
         group = packed[position]
-        total += groups[group, RESIDUALS] / (groups[group, PRECISION] + 1.0 / GROUP_PRIOR)
+        total += state.groups[group, RESIDUALS] / (state.groups[group, PRECISION] + 1.0 / GROUP_PRIOR)
     mean: float = total / count if count > 1 else total
     return mean
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def item_effect(item: int, group_list: int, items: Floats, groups: Floats, packed: Integers) -> float:
+def item_effect(item: int, group_list: int, state: EffectArrays, packed: Integers) -> float:
     """Return the posterior mean of an item's effect, given those of the users.
 
     Parameters
@@ -173,25 +137,25 @@ def item_effect(item: int, group_list: int, items: Floats, groups: Floats, packe
         Row of the item.
     group_list
         Position of the list of its groups in `packed`.
-    items, groups
-        As in `EffectArrays`.
+    state
+        The state of the model.
     packed : ndarray, int64
         Lists of groups.
     """
-    prior = group_effect(group_list, groups, packed) / ITEM_PRIOR
-    effect: float = (items[item, RESIDUALS] + prior) / (items[item, PRECISION] + 1.0 / ITEM_PRIOR)
+    prior = group_effect(group_list, state, packed) / ITEM_PRIOR
+    effect: float = (state.items[item, RESIDUALS] + prior) / (state.items[item, PRECISION] + 1.0 / ITEM_PRIOR)
     return effect
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def item_variance(item: int, group_list: int, items: Floats, groups: Floats, packed: Integers) -> float:
+def item_variance(item: int, group_list: int, state: EffectArrays, packed: Integers) -> float:
     """Return the posterior variance of an item's effect; parameters are those of `item_effect`."""
     count = packed[group_list]
     variance = 0.0
     for position in range(group_list + 1, group_list + 1 + count):
-        variance += 1.0 / (groups[packed[position], PRECISION] + 1.0 / GROUP_PRIOR)
+        variance += 1.0 / (state.groups[packed[position], PRECISION] + 1.0 / GROUP_PRIOR)
     variance = variance / (count * count) if count > 0 else GROUP_PRIOR
-    precision = items[item, PRECISION] + 1.0 / ITEM_PRIOR
+    precision = state.items[item, PRECISION] + 1.0 / ITEM_PRIOR
     prior_share = (1.0 / ITEM_PRIOR) / precision
     total: float = 1.0 / precision + prior_share * prior_share * variance
     return total
@@ -199,23 +163,19 @@ def item_variance(item: int, group_list: int, items: Floats, groups: Floats, pac
 
 @njit(cache=True, error_model="numpy", inline="always")
 def features(
-    user: int,
-    item: int,
-    group_list: int,
-    users: Floats,
-    items: Floats,
-    groups: Floats,
-    everything: Floats,
-    packed: Integers,
+    user: int, item: int, group_list: int, state: EffectArrays, packed: Integers
 ) -> tuple[float, float, float, float, float]:
     """Return the features of a user and an item, see `USER_EFFECT`, with six decimals."""
-    mean, mean_noise = _mean_signal(everything), _mean_noise(everything)
+    mean, mean_noise = _mean_signal(state.everything), _mean_noise(state.everything)
     own, noise, variance = mean, mean_noise, USER_PRIOR
-    if users[user, LABELS] > 0.0:
-        own, noise, variance = users[user, EFFECT], users[user, NOISE], users[user, VARIANCE]
-    effect = item_effect(item, group_list, items, groups, packed)
-    variance += item_variance(item, group_list, items, groups, packed)
-    item_noise = (NOISE_WEIGHT * mean_noise + items[item, SQUARES]) / (NOISE_WEIGHT + items[item, COUNT])
+    if state.users[user, LABELS] > 0.0:
+        own, noise = state.users[user, EFFECT], state.users[user, NOISE]
+        variance = state.users[user, VARIANCE]
+    effect = item_effect(item, group_list, state, packed)
+    variance += item_variance(item, group_list, state, packed)
+    item_noise = (NOISE_WEIGHT * mean_noise + state.items[item, SQUARES]) / (
+        NOISE_WEIGHT + state.items[item, COUNT]
+    )
     return (
         _rounded(own),
         _rounded(math.sqrt(noise)),
@@ -233,14 +193,8 @@ def learn(
     x: float,
     evicted_user: int,
     evicted_item: int,
-    users: Floats,
-    ring: Integers,
-    ring_signals: Signals,
-    items: Floats,
+    state: EffectArrays,
     item_lists: Integers,
-    generations: Integers,
-    groups: Floats,
-    everything: Floats,
     packed: Integers,
 ) -> None:
     """Learn the signal of a label.
@@ -255,49 +209,41 @@ def learn(
         The signal, in [-1, 1].
     evicted_user, evicted_item
         Rows that are emptied before, 0 for none.
-    users, ring, ring_signals, items
-        As in `EffectArrays`; changed.
+    state
+        The state of the model; changed.
     item_lists : ndarray, shape (items,), int64
         Position of the list of each item's groups.
-    generations, groups, everything
-        As in `EffectArrays`; changed.
     packed : ndarray, int64
         Lists of groups.
     """
-    _evict(evicted_user, evicted_item, users, items, generations)
-    seen = int(users[user, LABELS])
+    _evict(evicted_user, evicted_item, state)
+    seen = int(state.users[user, LABELS])
     solves = seen < FIRST_LABELS or seen % SOLVE_INTERVAL == 0
     oldest = oldest_label(seen)
     if solves:
         older, oldest = oldest, oldest_label(seen + 1)
-        _move_to_older(
-            user, older, oldest, users, ring, ring_signals, items, item_lists, generations, groups, packed
-        )
+        _move_to_older(user, older, oldest, state, item_lists, packed)
     newest = seen % RING
-    ring[user, newest] = item | (generations[item] << GENERATION_BIT)
-    ring_signals[user, newest] = x
-    users[user, LABELS] = seen + 1.0
-    residual = x - item_effect(item, group_list, items, groups, packed)  # its sums lack this label so far
+    state.ring[user, newest] = item | (state.generations[item] << GENERATION_BIT)
+    state.ring_signals[user, newest] = x
+    state.users[user, LABELS] = seen + 1.0
+    residual = x - item_effect(item, group_list, state, packed)  # its sums lack this label so far
     if solves:
-        _sum_residuals(
-            user, oldest, users, ring, ring_signals, items, item_lists, generations, groups, packed
-        )
+        _sum_residuals(user, oldest, state, item_lists, packed)
     else:
-        users[user, ALL_RESIDUALS] += residual
-        users[user, ALL_SQUARES] += residual * residual
-    _solve(user, users[user, OLDER_LABELS] + (seen + 1 - oldest), users, everything)
+        state.users[user, ALL_RESIDUALS] += residual
+        state.users[user, ALL_SQUARES] += residual * residual
+    _solve(user, state.users[user, OLDER_LABELS] + (seen + 1 - oldest), state)
     if solves:
-        _pass_on(
-            user, oldest, seen, users, ring, ring_signals, items, item_lists, generations, groups, packed
-        )
-    own, noise = users[user, SOLVED_EFFECT], users[user, SOLVED_NOISE]
-    _add(item, group_list, (x - own) / noise, 1.0 / noise, items, groups, packed)
-    rest = residual - users[user, EFFECT]
-    items[item, SQUARES] += rest * rest
-    items[item, COUNT] += 1.0
-    everything[TOTAL] += 1.0
-    everything[SIGNALS] += x
-    everything[TOTAL_SQUARES] += rest * rest
+        _pass_on(user, oldest, seen, state, item_lists, packed)
+    own, noise = state.users[user, SOLVED_EFFECT], state.users[user, SOLVED_NOISE]
+    _add(item, group_list, (x - own) / noise, 1.0 / noise, state, packed)
+    rest = residual - state.users[user, EFFECT]
+    state.items[item, SQUARES] += rest * rest
+    state.items[item, COUNT] += 1.0
+    state.everything[TOTAL] += 1.0
+    state.everything[SIGNALS] += x
+    state.everything[TOTAL_SQUARES] += rest * rest
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -309,14 +255,8 @@ def run(
     signals: Floats,
     formers: Floats,
     evicted: Integers,
-    users: Floats,
-    ring: Integers,
-    ring_signals: Signals,
-    items: Floats,
+    state: EffectArrays,
     item_lists: Integers,
-    generations: Integers,
-    groups: Floats,
-    everything: Floats,
     packed: Integers,
     out: Floats,
 ) -> None:
@@ -336,12 +276,10 @@ def run(
         Signals of labels that are replaced; (0,) where none is.
     evicted : ndarray, shape (2, steps), int64
         Rows of the user and of the item that are evicted before a step learns, 0 for none.
-    users, ring, ring_signals, items
-        As in `EffectArrays`; changed.
+    state
+        The state of the model; changed.
     item_lists : ndarray, shape (items,), int64
         Position of the list of each item's groups.
-    generations, groups, everything
-        As in `EffectArrays`; changed.
     packed : ndarray, int64
         Lists of groups.
     out : ndarray, shape (n, 5), float64
@@ -349,74 +287,22 @@ def run(
     """
     n = out.shape[0]
     for step in range(order.shape[0]):
-        event = order[step]
-        if event < n:
-            found = features(
-                user_rows[event],
-                item_rows[event],
-                group_lists[event],
-                users,
-                items,
-                groups,
-                everything,
-                packed,
-            )
+        kind, event = order[step] // n, order[step] % n
+        user, item, groups = user_rows[event], item_rows[event], group_lists[event]
+        if kind == 0:
+            found = features(user, item, groups, state, packed)
             for column in range(len(found)):
                 out[event, column] = found[column]
-            continue
-        if event >= 2 * n:
-            event -= 2 * n
-            replace(
-                user_rows[event],
-                item_rows[event],
-                group_lists[event],
-                formers[event],
-                signals[event],
-                users,
-                ring,
-                ring_signals,
-                items,
-                generations,
-                groups,
-                everything,
-                packed,
-            )
-            continue
-        event -= n
-        learn(
-            user_rows[event],
-            item_rows[event],
-            group_lists[event],
-            signals[event],
-            evicted[0, step],
-            evicted[1, step],
-            users,
-            ring,
-            ring_signals,
-            items,
-            item_lists,
-            generations,
-            groups,
-            everything,
-            packed,
-        )
+        elif kind == 1:
+            gone = evicted[0, step], evicted[1, step]
+            learn(user, item, groups, signals[event], gone[0], gone[1], state, item_lists, packed)
+        else:
+            replace(user, item, groups, formers[event], signals[event], state, packed)
 
 
 @njit(cache=True, error_model="numpy")
 def replace(
-    user: int,
-    item: int,
-    group_list: int,
-    former: float,
-    x: float,
-    users: Floats,
-    ring: Integers,
-    ring_signals: Signals,
-    items: Floats,
-    generations: Integers,
-    groups: Floats,
-    everything: Floats,
-    packed: Integers,
+    user: int, item: int, group_list: int, former: float, x: float, state: EffectArrays, packed: Integers
 ) -> None:
     """Replace the signal of a label that was learned by another.
 
@@ -432,26 +318,27 @@ def replace(
         Position of the list of the item's groups.
     former, x
         The former signal, and that in its place.
-    users, ring, ring_signals, items, generations, groups, everything
-        As in `EffectArrays`; changed, but for ring and generations.
+    state
+        The state of the model; changed, but for rows of items in rings.
     packed : ndarray, int64
         Lists of groups.
     """
     change = x - former
-    if users[user, LABELS] == 0.0 or items[item, COUNT] == 0.0:  # evicted since
+    if state.users[user, LABELS] == 0.0 or state.items[item, COUNT] == 0.0:  # evicted since
         return
-    labels = int(users[user, LABELS])
+    labels = int(state.users[user, LABELS])
     for label in range(labels - 1, oldest_label(labels) - 1, -1):
         slot = label % RING
-        if row_of(ring[user, slot], generations) == item and ring_signals[user, slot] == np.float32(former):
-            residual = former - item_effect(item, group_list, items, groups, packed)
-            ring_signals[user, slot] = x
-            users[user, ALL_RESIDUALS] += change
-            users[user, ALL_SQUARES] += change * (2.0 * residual + change)
-            _solve(user, users[user, OLDER_LABELS] + (labels - oldest_label(labels)), users, everything)
+        of_item = row_of(state.ring[user, slot], state.generations) == item
+        if of_item and state.ring_signals[user, slot] == np.float32(former):
+            residual = former - item_effect(item, group_list, state, packed)
+            state.ring_signals[user, slot] = x
+            state.users[user, ALL_RESIDUALS] += change
+            state.users[user, ALL_SQUARES] += change * (2.0 * residual + change)
+            _solve(user, state.users[user, OLDER_LABELS] + (labels - oldest_label(labels)), state)
             break
-    _add(item, group_list, change / users[user, SOLVED_NOISE], 0.0, items, groups, packed)
-    everything[SIGNALS] += change
+    _add(item, group_list, change / state.users[user, SOLVED_NOISE], 0.0, state, packed)
+    state.everything[SIGNALS] += change
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -461,11 +348,7 @@ def merge_shared(
     labels: Integers,
     sums: Floats,
     evicted: Integers,
-    users: Floats,
-    items: Floats,
-    generations: Integers,
-    groups: Floats,
-    everything: Floats,
+    state: EffectArrays,
     packed: Integers,
 ) -> None:
     """Add sums over labels of other partitions to those of their items, groups and everything.
@@ -480,84 +363,65 @@ def merge_shared(
         Sums of residuals, precisions, signals and squared residuals.
     evicted : ndarray, shape (n,), int64
         Row of the item that is evicted for each of them, 0 for none.
-    users, items, generations, groups, everything
-        As in `EffectArrays`; changed.
+    state
+        The state of the model; changed.
     packed : ndarray, int64
         Lists of groups.
     """
     for number in range(item_rows.shape[0]):
-        _evict(0, evicted[number], users, items, generations)
+        _evict(0, evicted[number], state)
         if sums[number, 1] == 0.0:  # they are of no labels
             continue
         item = item_rows[number]
-        _add(item, group_lists[number], sums[number, 0], sums[number, 1], items, groups, packed)
-        items[item, SQUARES] += sums[number, 3]
-        items[item, COUNT] += labels[number]
-        everything[TOTAL] += labels[number]
-        everything[SIGNALS] += sums[number, 2]
-        everything[TOTAL_SQUARES] += sums[number, 3]
+        _add(item, group_lists[number], sums[number, 0], sums[number, 1], state, packed)
+        state.items[item, SQUARES] += sums[number, 3]
+        state.items[item, COUNT] += labels[number]
+        state.everything[TOTAL] += labels[number]
+        state.everything[SIGNALS] += sums[number, 2]
+        state.everything[TOTAL_SQUARES] += sums[number, 3]
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _move_to_older(
-    user: int,
-    begin: int,
-    end: int,
-    users: Floats,
-    ring: Integers,
-    ring_signals: Signals,
-    items: Floats,
-    item_lists: Integers,
-    generations: Integers,
-    groups: Floats,
-    packed: Integers,
+    user: int, begin: int, end: int, state: EffectArrays, item_lists: Integers, packed: Integers
 ) -> None:
     """Add a user's labels `begin` to `end` - 1 to the sums of the older ones, which fade with each."""
     for label in range(begin, end):
         slot = label % RING
-        row = row_of(ring[user, slot], generations)
+        row = row_of(state.ring[user, slot], state.generations)
         group_list = item_lists[row] if row != NO_ITEM else 0
-        residual = ring_signals[user, slot] - item_effect(row, group_list, items, groups, packed)
-        users[user, OLDER_LABELS] = FADE * users[user, OLDER_LABELS] + 1.0
-        users[user, OLDER_RESIDUALS] = FADE * users[user, OLDER_RESIDUALS] + residual
-        users[user, OLDER_SQUARES] = FADE * users[user, OLDER_SQUARES] + residual * residual
+        residual = state.ring_signals[user, slot] - item_effect(row, group_list, state, packed)
+        state.users[user, OLDER_LABELS] = FADE * state.users[user, OLDER_LABELS] + 1.0
+        state.users[user, OLDER_RESIDUALS] = FADE * state.users[user, OLDER_RESIDUALS] + residual
+        state.users[user, OLDER_SQUARES] = FADE * state.users[user, OLDER_SQUARES] + residual * residual
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _sum_residuals(
-    user: int,
-    oldest: int,
-    users: Floats,
-    ring: Integers,
-    ring_signals: Signals,
-    items: Floats,
-    item_lists: Integers,
-    generations: Integers,
-    groups: Floats,
-    packed: Integers,
+    user: int, oldest: int, state: EffectArrays, item_lists: Integers, packed: Integers
 ) -> None:
     """Sum the residuals of all labels of a user, given the items' effects as they are now."""
-    residuals, squares = users[user, OLDER_RESIDUALS], users[user, OLDER_SQUARES]
-    for label in range(oldest, int(users[user, LABELS])):
+    residuals, squares = state.users[user, OLDER_RESIDUALS], state.users[user, OLDER_SQUARES]
+    for label in range(oldest, int(state.users[user, LABELS])):
         slot = label % RING
-        row = row_of(ring[user, slot], generations)
+        row = row_of(state.ring[user, slot], state.generations)
         group_list = item_lists[row] if row != NO_ITEM else 0
-        residual = ring_signals[user, slot] - item_effect(row, group_list, items, groups, packed)
+        residual = state.ring_signals[user, slot] - item_effect(row, group_list, state, packed)
         residuals += residual
         squares += residual * residual
-    users[user, ALL_RESIDUALS], users[user, ALL_SQUARES] = residuals, squares
+    state.users[user, ALL_RESIDUALS], state.users[user, ALL_SQUARES] = residuals, squares
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _solve(user: int, count: float, users: Floats, everything: Floats) -> None:
+def _solve(user: int, count: float, state: EffectArrays) -> None:
     """Solve a user's effect, noise and the variance of the effect, given the sums over `count` residuals.
 
     The effect is the posterior mean under its prior, and the noise the mean squared residual, in which the
     mean noise counts for `NOISE_WEIGHT` labels. Each is solved given the other, `NOISE_STEPS` times.
     """
-    mean, mean_noise = _mean_signal(everything), _mean_noise(everything)
-    residuals, squares = users[user, ALL_RESIDUALS], users[user, ALL_SQUARES]
-    noise = users[user, NOISE]
+    mean, mean_noise = _mean_signal(state.everything), _mean_noise(state.everything)
+    residuals, squares = state.users[user, ALL_RESIDUALS], state.users[user, ALL_SQUARES]
+    noise = state.users[user, NOISE]
     if noise == 0.0:  # the user's first label
         noise = mean_noise
     for _ in range(NOISE_STEPS):
@@ -565,68 +429,52 @@ def _solve(user: int, count: float, users: Floats, everything: Floats) -> None:
         rest = squares - 2.0 * effect * residuals + count * effect * effect
         noise = (NOISE_WEIGHT * mean_noise + max(rest, 0.0)) / (NOISE_WEIGHT + count)
     precision = count / noise + 1.0 / USER_PRIOR
-    users[user, EFFECT] = (residuals / noise + mean / USER_PRIOR) / precision
-    users[user, NOISE] = noise
-    users[user, VARIANCE] = 1.0 / precision
+    state.users[user, EFFECT] = (residuals / noise + mean / USER_PRIOR) / precision
+    state.users[user, NOISE] = noise
+    state.users[user, VARIANCE] = 1.0 / precision
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _pass_on(
-    user: int,
-    oldest: int,
-    newest: int,
-    users: Floats,
-    ring: Integers,
-    ring_signals: Signals,
-    items: Floats,
-    item_lists: Integers,
-    generations: Integers,
-    groups: Floats,
-    packed: Integers,
+    user: int, oldest: int, newest: int, state: EffectArrays, item_lists: Integers, packed: Integers
 ) -> None:
     """Count the user's labels `oldest` to `newest` - 1 with the effect and noise as they are now."""
-    own, noise = users[user, EFFECT], users[user, NOISE]
+    own, noise = state.users[user, EFFECT], state.users[user, NOISE]
     if oldest < newest:
-        noise_before = users[user, SOLVED_NOISE]
+        noise_before = state.users[user, SOLVED_NOISE]
         precision = 1.0 / noise - 1.0 / noise_before
-        shift = own / noise - users[user, SOLVED_EFFECT] / noise_before
+        shift = own / noise - state.users[user, SOLVED_EFFECT] / noise_before
         for label in range(oldest, newest):
             slot = label % RING
-            row = row_of(ring[user, slot], generations)
+            row = row_of(state.ring[user, slot], state.generations)
             if row != NO_ITEM:
-                change = ring_signals[user, slot] * precision - shift
-                _add(row, item_lists[row], change, precision, items, groups, packed)
-    users[user, SOLVED_EFFECT], users[user, SOLVED_NOISE] = own, noise
+                change = state.ring_signals[user, slot] * precision - shift
+                _add(row, item_lists[row], change, precision, state, packed)
+    state.users[user, SOLVED_EFFECT], state.users[user, SOLVED_NOISE] = own, noise
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _add(
-    item: int,
-    group_list: int,
-    residual: float,
-    precision: float,
-    items: Floats,
-    groups: Floats,
-    packed: Integers,
+    item: int, group_list: int, residual: float, precision: float, state: EffectArrays, packed: Integers
 ) -> None:
     """Add to the sums of an item and of its groups."""
-    items[item, RESIDUALS] += residual
-    items[item, PRECISION] += precision
+    state.items[item, RESIDUALS] += residual
+    state.items[item, PRECISION] += precision
     for position in range(group_list + 1, group_list + 1 + packed[group_list]):
-        groups[packed[position], RESIDUALS] += residual
-        groups[packed[position], PRECISION] += precision
+        state.groups[packed[position], RESIDUALS] += residual
+        state.groups[packed[position], PRECISION] += precision
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _evict(user: int, item: int, users: Floats, items: Floats, generations: Integers) -> None:
+def _evict(user: int, item: int, state: EffectArrays) -> None:
     """Empty the rows of a user and of an item, 0 for none."""
     if user != 0:
-        for column in range(users.shape[1]):
-            users[user, column] = 0.0
+        for column in range(state.users.shape[1]):
+            state.users[user, column] = 0.0
     if item != NO_ITEM:
-        generations[item] += 1
-        for column in range(items.shape[1]):
-            items[item, column] = 0.0
+        state.generations[item] += 1
+        for column in range(state.items.shape[1]):
+            state.items[item, column] = 0.0
 
 
 @njit(cache=True, error_model="numpy", inline="always")

@@ -18,6 +18,7 @@ from pipeline.config.stream_features import MAX_COLUMNS
 from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.binary import TARGET
+from pipeline.features.effect_arrays import EffectArrays
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet, columns_of
 from pipeline.features.statistics_run import StatisticsRun
@@ -248,7 +249,7 @@ class RunningStatistics:
         """Return the two tables whose effects are adjusted for one another; none without effects."""
         return tuple(self.tables[number] for number in self.feature_set.layout.effects or ())
 
-    def effect_arrays(self) -> effects.EffectArrays | None:
+    def effect_arrays(self) -> EffectArrays | None:
         """Return the arrays of the effects, with a row for each of the two tables'; None without effects."""
         if self.effects is None:
             return None
@@ -320,11 +321,7 @@ class RunningStatistics:
                 np.array([count.events for count in counts], dtype=np.int64),
                 np.array([msgspec.structs.astuple(each) for each in sums]).reshape(n, 4),
                 evicted,
-                own.users,
-                own.items,
-                own.generations,
-                own.groups,
-                own.everything,
+                own,
                 self.tag_lists.packed,
             )
         table.release_evicted(gone.tolist())

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features import effects, totals
+from pipeline.features.effect_arrays import FEATURES, EffectArrays
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.tags import TagLists
@@ -37,7 +38,7 @@ class Statistics(Protocol):
     everything: Floats
 
     def keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]: ...
-    def effect_arrays(self) -> effects.EffectArrays | None: ...
+    def effect_arrays(self) -> EffectArrays | None: ...
 
 
 class StatisticsRun:
@@ -92,7 +93,7 @@ class StatisticsRun:
             self._former_signals = NO_FORMERS if formers is None else target.signals(formers)
             _, item = layout.effects or (0, 0)
             self._item_lists = tables[item].annotations[self._rows[item]]
-            self._of_effects = np.full((n, effects.FEATURES), np.nan)
+            self._of_effects = np.full((n, FEATURES), np.nan)
 
     def run(self, order: Integers) -> None:
         """Run the next steps, shape (steps,): see `pipeline.features.statistics.RunningStatistics.run`.
@@ -159,14 +160,8 @@ class StatisticsRun:
             self._signals,
             self._former_signals,
             evicted[[user, item]],
-            own.users,
-            own.ring,
-            own.ring_signals,
-            own.items,
+            own,
             statistics.tables[item].annotations,
-            own.generations,
-            own.groups,
-            own.everything,
             statistics.tag_lists.packed,
             self._of_effects,
         )

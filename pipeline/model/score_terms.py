@@ -11,7 +11,7 @@ import numpy as np
 from forks import Forks
 from pipeline.config.feature_layout import TableLayout
 from pipeline.config.stream import entity_word
-from pipeline.features.effects import ITEM_EFFECT, USER_EFFECT
+from pipeline.features.effect_arrays import ITEM_EFFECT, USER_EFFECT
 from pipeline.features.feature_set import FeatureSet
 from pipeline.model.columns import InteractionLike
 from pipeline.model.contexts import ContextLayout

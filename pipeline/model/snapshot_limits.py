@@ -20,7 +20,7 @@ from forks.algorithm.tracking import NEW, SETTLED, UNCHANGED
 from forks.rivals import SkeGD
 from forks.state import State
 from pipeline.features.adjusted_effects import EffectsState
-from pipeline.features.effects import (
+from pipeline.features.effect_arrays import (
     COUNT,
     LABELS,
     NOISE,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bench.sizes import snapshot_bytes
 from pipeline.config.settings import Config
-from pipeline.features.effects import USER_COLUMNS
+from pipeline.features.effect_arrays import USER_COLUMNS
 from pipeline.model.factory import ModelFactory
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from pipeline.features.effect_arrays import RING
 from pipeline.features.effects import (
     FADE,
     FIRST_LABELS,
@@ -14,7 +15,6 @@ from pipeline.features.effects import (
     LOGIT_SCALE,
     NOISE_STEPS,
     NOISE_WEIGHT,
-    RING,
     SOLVE_INTERVAL,
     USER_PRIOR,
 )

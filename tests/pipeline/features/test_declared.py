@@ -13,7 +13,7 @@ from msgspec import ValidationError
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.features.binary import TARGET
-from pipeline.features.effects import LABELS
+from pipeline.features.effect_arrays import LABELS
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.records.fields import Id

@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as arrays
 
 from pipeline.features import effects as compiled
 from pipeline.features.adjusted_effects import AdjustedEffects, EffectsState
-from pipeline.features.effects import (
+from pipeline.features.effect_arrays import (
     EFFECT,
-    ITEM_PRIOR,
+    ITEM_EFFECT,
     LABELS,
     NOISE,
     PRECISION,
@@ -23,10 +23,10 @@ from pipeline.features.effects import (
     SIGNALS,
     TOTAL,
     USER_COLUMNS,
-    USER_PRIOR,
     Floats,
     Integers,
 )
+from pipeline.features.effects import ITEM_PRIOR, USER_PRIOR
 from pipeline.features.tags import TagLists
 from tests.support.examples import examples
 from tests.support.plain_effects import PlainEffects
@@ -67,14 +67,8 @@ class Played:
             np.clip(x, -1.0, 1.0).astype(np.float32).astype(np.float64),
             np.empty(0),
             np.zeros((2, len(order)), dtype=np.int64) if evicted is None else evicted,
-            own.users,
-            own.ring,
-            own.ring_signals,
-            own.items,
+            own,
             self.item_lists,
-            own.generations,
-            own.groups,
-            own.everything,
             self.packed,
             out,
         )
@@ -269,7 +263,7 @@ def test_effects_are_near_those_of_generalised_least_squares() -> None:
     dense = np.linalg.solve(hessian, design.T @ (weights * x) + prior * prior_mean)
 
     own = state.users[1:, EFFECT]
-    effect = np.array([played.features(0, number)[compiled.ITEM_EFFECT] for number in range(items)])
+    effect = np.array([played.features(0, number)[ITEM_EFFECT] for number in range(items)])
     assert state.users[1:, LABELS].max() <= RING
     assert np.abs(own - dense[:users]).max() < 0.1
     assert np.corrcoef(own, dense[:users])[0, 1] > 0.98
