@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 import orjson
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from pipeline.config.settings import Config
-from pipeline.monitoring.families import FAMILIES, LIMITS, Scrape
+from pipeline.monitoring.families import WorkerCollector
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.page import StatusPage
 from pipeline.monitoring.readiness import alive, alive_limit, not_ready
@@ -30,40 +28,6 @@ CACHE_SECONDS: Final = 1.0
 """Seconds for which an answer that costs something is used again: however many ask, it is made once."""
 NO_STORE: Final = {"cache-control": "no-store"}
 NO_SNIFF: Final = {"x-content-type-options": "nosniff"}
-
-
-class WorkerCollector(Collector):
-    """Collects the metrics of a worker.
-
-    Parameters
-    ----------
-    monitor
-        What the worker says of itself.
-    config
-        The whole configuration.
-    info
-        What the worker is: its name, group and versions.
-    """
-
-    def __init__(self, monitor: Monitor, config: Config, info: Mapping[str, str]) -> None:
-        self._monitor = monitor
-        self._info = info
-        limits = (
-            config.worker.buffer,
-            config.join.max_pending,
-            config.join.max_closed,
-            config.join.early_bytes,
-            config.features.max_entities,
-            config.worker.dead_letters,
-        )
-        self._limits = {name: float(limit) for (name, _), limit in zip(LIMITS, limits, strict=True)}
-
-    def collect(self) -> Iterator[Metric]:
-        """Return the metrics of a scrape."""
-        now, vitals = time.monotonic(), self._monitor.vitals
-        scrape = Scrape(self._monitor.figures, vitals, not_ready(vitals, now), now, self._info, self._limits)
-        for family in FAMILIES:
-            yield family.metric(scrape)
 
 
 def application(monitor: Monitor, config: Config, info: Mapping[str, str]) -> Starlette:
@@ -110,7 +74,7 @@ def application(monitor: Monitor, config: Config, info: Mapping[str, str]) -> St
         reasons = not_ready(vitals, time.monotonic())
         body = {
             "ready": not reasons,
-            "reasons": [reason._asdict() for reason in reasons],
+            "reasons": [msgspec.structs.asdict(reason) for reason in reasons],
             "partitions": list(vitals.assigned or ()),
         }
         if not reasons and not vitals.assigned:
@@ -124,14 +88,14 @@ def application(monitor: Monitor, config: Config, info: Mapping[str, str]) -> St
         now, vitals = time.monotonic(), monitor.vitals
         reasons = not_ready(vitals, now)
         return msgspec.json.encode(
-            status_of(monitor.figures, vitals, reasons, named, now=now, clock=time.time(), begun=begun)
+            status_of(monitor.metrics, vitals, reasons, named, now=now, clock=time.time(), begun=begun)
         )
 
     async def status(_: Request) -> Response:
         return _of_page(once("status", make_status), NO_STORE)
 
     async def history(request: Request) -> Response:
-        body = once("history", lambda: msgspec.json.encode(history_of(monitor.figures.history)))
+        body = once("history", lambda: msgspec.json.encode(history_of(monitor.metrics.history)))
         tag = f'"{sha256(body).hexdigest()[:32]}"'
         headers = {
             "cache-control": "no-cache",

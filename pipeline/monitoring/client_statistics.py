@@ -14,21 +14,21 @@ UP: Final = "UP"
 """The state of a broker that requests can be sent to."""
 
 
-class BrokerFigures(NamedTuple):
+class BrokerMetrics(NamedTuple):
     """A client's connection to one broker."""
 
     up: bool
-    mean_round_trip: float
-    """Seconds, over the last interval, as the next."""
-    p99_round_trip: float
+    round_trip_mean_seconds: float
+    """Over the last interval, as the next."""
+    round_trip_p99_seconds: float
     errors: int
     """Requests that failed or were not answered in time."""
 
 
-class ClientFigures(NamedTuple):
+class ClientMetrics(NamedTuple):
     """One client of librdkafka at its last statistics."""
 
-    brokers: Mapping[int, BrokerFigures]
+    brokers: Mapping[int, BrokerMetrics]
     """By the broker's id."""
     queued_messages: int
     """Of a producer: messages not yet acknowledged. Of a consumer: messages fetched and not yet read."""
@@ -41,24 +41,24 @@ class ClientFigures(NamedTuple):
 
 
 class ClientStatistics:
-    """Keeps the figures of a client's last statistics; to be given to it as ``stats_cb``.
+    """Keeps the metrics of a client's last statistics; to be given to it as ``stats_cb``.
 
     Attributes
     ----------
-    figures
+    metrics
         None until the first statistics came. Replaced, never changed.
     """
 
     def __init__(self) -> None:
-        self.figures: ClientFigures | None = None
+        self.metrics: ClientMetrics | None = None
 
     def __call__(self, text: str) -> None:
         """Take the statistics, which are JSON."""
-        self.figures = client_figures(orjson.loads(text))
+        self.metrics = client_metrics(orjson.loads(text))
 
 
-def client_figures(statistics: Mapping[str, Any]) -> ClientFigures:
-    """Return the figures of a client's statistics.
+def client_metrics(statistics: Mapping[str, Any]) -> ClientMetrics:
+    """Return the metrics of a client's statistics.
 
     A client knows a broker by its id once it has heard of it; before, and for the address that it was given,
     the id is -1.
@@ -75,7 +75,7 @@ def client_figures(statistics: Mapping[str, Any]) -> ClientFigures:
         ]
         messages = sum(partition["fetchq_cnt"] for partition in fetched)
         size = sum(partition["fetchq_size"] for partition in fetched)
-    return ClientFigures(
+    return ClientMetrics(
         {broker["nodeid"]: _broker(broker) for broker in brokers},
         messages,
         size,
@@ -85,9 +85,9 @@ def client_figures(statistics: Mapping[str, Any]) -> ClientFigures:
     )
 
 
-def _broker(broker: Mapping[str, Any]) -> BrokerFigures:
+def _broker(broker: Mapping[str, Any]) -> BrokerMetrics:
     round_trip = broker["rtt"]
-    return BrokerFigures(
+    return BrokerMetrics(
         broker["state"] == UP,
         round_trip["avg"] / 1e6,
         round_trip["p99"] / 1e6,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -19,87 +18,71 @@ OUTPUTS: Final = ("predictions", "outcomes", "dead_letters", "label_requests", "
 STATUSES: Final = ("labelled", "expired", "corrected", "replaced")
 """See `pipeline.records.fields.Status`."""
 FAULTS: Final = tuple(fault.value for fault in Fault)
-NO_COUNTS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-class CountFigures(NamedTuple):
-    """What was committed of one partition."""
+def _zeros(names: Iterable[str]) -> Mapping[str, int]:
+    return MappingProxyType(dict.fromkeys(names, 0))
 
-    inputs: Mapping[str, int]
-    """Records by input."""
-    outputs: Mapping[str, int]
-    """Records by output topic."""
-    outcomes: Mapping[str, int]
-    """Outcomes by status."""
-    dead_letters: Mapping[str, int]
+
+class Counts(NamedTuple):
+    """What was committed of one partition, from task to task. Never changed: another thread can read it."""
+
+    input_records: Mapping[str, int] = _zeros(INPUTS)
+    """By input."""
+    output_records: Mapping[str, int] = _zeros(OUTPUTS)
+    """By output topic."""
+    outcomes: Mapping[str, int] = _zeros(STATUSES)
+    """By status."""
+    dead_letters: Mapping[str, int] = _zeros(FAULTS)
     """By reason."""
-    duplicates: Mapping[str, int]
-    """Records by input that repeat one before."""
-    early: int
-    """Labels that came before their interaction."""
-    crowded_out: int
+    duplicates: Mapping[str, int] = _zeros(INPUTS)
+    """Records that repeat one before, by input."""
+    labels_before_interaction: int = 0
+    crowded_out: int = 0
     """Predictions that expired early, because too many waited."""
-    snapshots: int
+    snapshots: int = 0
 
-
-class PartitionCounts:
-    """Counts the committed batches of one partition, from task to task."""
-
-    def __init__(self) -> None:
-        self._base: Mapping[str, int] = {}
-        """The task's counters up to which all is counted."""
-        self._disposed: Counter[str] = Counter()
-        """Sum of what the tasks' counters have grown by."""
-        self._outputs: Counter[str] = Counter()
-        self._statuses: Counter[str] = Counter()
-        self._snapshots = 0
-
-    def begin_task(self, counters: Mapping[str, int]) -> None:
-        """Count from here on: a task was restored, or is used again."""
-        self._base = dict(counters)
-
-    def add(self, batch: Batch, counters: Mapping[str, int], checkpoints: int, *, snapshot: bool) -> None:
-        """Count a batch that was committed.
+    def add(self, batch: Batch, counted: Mapping[str, int], checkpoints: int, *, snapshot: bool) -> Counts:
+        """Return the counts with those of a batch that was committed.
 
         Parameters
         ----------
         batch
             The batch.
-        counters
-            A copy of the task's counters after it.
+        counted
+            What the task's counters grew by.
         checkpoints
             Records that were written to the topic of checkpoints.
         snapshot
             Whether a snapshot was among them.
         """
-        base, self._base = self._base, counters
-        for name, count in counters.items():
-            if count != base.get(name, 0):
-                self._disposed[name] += count - base.get(name, 0)
-        outcomes, outputs = batch.outcomes, self._outputs
-        outputs["predictions"] += batch.predictions.records
-        outputs["outcomes"] += len(outcomes)
-        outputs["dead_letters"] += len(batch.dead_letters)
-        outputs["label_requests"] += len(batch.requested)
-        outputs["shared"] += len(batch.shares)
-        outputs["checkpoints"] += checkpoints
+        outcomes, corrected = batch.outcomes, len(batch.outcomes.corrected)
         expired = int(np.count_nonzero(outcomes.expired))
-        self._statuses["expired"] += expired
-        self._statuses["labelled"] += len(outcomes) - expired - len(outcomes.corrected)
-        self._statuses["replaced" if outcomes.replaces else "corrected"] += len(outcomes.corrected)
-        self._snapshots += snapshot
-
-    @property
-    def figures(self) -> CountFigures:
-        """What was counted so far."""
-        found = self._disposed
-        return CountFigures(
-            {name: found[name] for name in INPUTS},
-            {name: self._outputs[name] for name in OUTPUTS},
-            {status: self._statuses[status] for status in STATUSES},
-            {fault: found[fault] for fault in FAULTS},
-            {name: found[f"duplicate_{name}"] for name in INPUTS},
-            found["early"],
-            found["crowded_out"],
-            self._snapshots,
+        outputs = {
+            "predictions": batch.predictions.records,
+            "outcomes": len(outcomes),
+            "dead_letters": len(batch.dead_letters),
+            "label_requests": len(batch.requested),
+            "shared": len(batch.shares),
+            "checkpoints": checkpoints,
+        }
+        statuses = {
+            "labelled": len(outcomes) - expired - corrected,
+            "expired": expired,
+            "replaced" if outcomes.replaces else "corrected": corrected,
+        }
+        duplicates = {name: counted.get(f"duplicate_{name}", 0) for name in INPUTS}
+        return Counts(
+            _sum(self.input_records, counted),
+            _sum(self.output_records, outputs),
+            _sum(self.outcomes, statuses),
+            _sum(self.dead_letters, counted),
+            _sum(self.duplicates, duplicates),
+            self.labels_before_interaction + counted.get("early", 0),
+            self.crowded_out + counted.get("crowded_out", 0),
+            self.snapshots + snapshot,
         )
+
+
+def _sum(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: count + more.get(name, 0) for name, count in counts.items()}

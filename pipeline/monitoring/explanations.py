@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from pipeline.config.stream import entity_word
-from pipeline.model.score_terms import Term, score_terms
+from pipeline.model.score_terms import score_terms
 from pipeline.records.fields import Id
 from pipeline.records.texts import decode_ids
 from pipeline.task.batch import Batch
@@ -27,20 +28,28 @@ class _Interaction(NamedTuple):
     timestamp: int
 
 
-class ExplainedPrediction(NamedTuple):
+class ScoreTerm(msgspec.Struct, frozen=True):
+    """A part of a score: see `pipeline.model.score_terms.Term`."""
+
+    kind: str
+    name: str
+    value: float
+
+
+class ExplainedPrediction(msgspec.Struct, frozen=True):
     """A prediction, and the terms that its score is the sum of."""
 
     partition: int
     sequence: int
     event_id: str
-    ids: tuple[tuple[str, str], ...]
-    """What each entity is called, and its id."""
+    ids: dict[str, str]
+    """By what each entity is called."""
     timestamp: int
     """Event time, in milliseconds."""
     score: float
     probability: float | None
     predicted: bool | float
-    terms: Sequence[Term]
+    terms: list[ScoreTerm]
 
 
 class LatestExplanations:
@@ -48,12 +57,12 @@ class LatestExplanations:
 
     Attributes
     ----------
-    figures
+    predictions
         The explained predictions that were committed last, the newest first. Replaced, never changed.
     """
 
     def __init__(self) -> None:
-        self.figures: tuple[ExplainedPrediction, ...] = ()
+        self.predictions: tuple[ExplainedPrediction, ...] = ()
         self._committed = deque[ExplainedPrediction](maxlen=KEPT)
         self._pending: list[ExplainedPrediction] = []
         """Explained, and not committed yet."""
@@ -86,7 +95,7 @@ class LatestExplanations:
         for found in [each for each in self._pending if each.partition == partition and each.sequence < end]:
             self._pending.remove(found)
             self._committed.appendleft(found)
-            self.figures = tuple(self._committed)
+            self.predictions = tuple(self._committed)
 
     def forget_pending(self) -> None:
         """Forget what was not committed: its transaction was given up."""
@@ -115,10 +124,10 @@ def explain_last(task: Task, batch: Batch) -> ExplainedPrediction | None:
         task.partition,
         predictions.first + predictions.records - 1,
         str(event_id),
-        tuple(zip(words, map(str, ids), strict=True)),
+        dict(zip(words, map(str, ids), strict=True)),
         timestamp,
         score,
         predictions.probabilities[-1],
         predictions.predicted[-1],
-        terms,
+        [ScoreTerm(*term) for term in terms],
     )

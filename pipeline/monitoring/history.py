@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection
 from typing import Final
 
-from pipeline.monitoring.counts import INPUTS, CountFigures
-from pipeline.monitoring.figures import Sample, WorkerFigures
+from pipeline.monitoring.counts import INPUTS, Counts
+from pipeline.monitoring.metrics import Sample, WorkerMetrics
 from pipeline.monitoring.quality import error_of, pooled
 
 INTERVAL: Final = 5.0
@@ -18,58 +17,43 @@ TOPICS: Final = ("interactions", "labels", "predictions", "outcomes")
 """Topics whose records are in samples, by their role."""
 
 
-class History:
-    """The samples of the last hour.
-
-    Attributes
-    ----------
-    figures
-        The samples, the oldest first. Replaced, never changed.
-    """
-
-    def __init__(self) -> None:
-        self.figures: tuple[Sample, ...] = ()
-        self._samples = deque[Sample](maxlen=SAMPLES)
-        self._next = 0.0
-
-    def due(self, now: float) -> bool:
-        """Return whether it is time for a sample, by the monotonic clock."""
-        return now >= self._next
-
-    def add(self, now: float, sample: Sample) -> None:
-        """Keep a sample."""
-        self._next = now + INTERVAL
-        self._samples.append(sample)
-        self.figures = tuple(self._samples)
-
-
-def records_of(counts: Collection[CountFigures]) -> dict[str, int]:
+def records_of(counts: Collection[Counts]) -> dict[str, int]:
     """Return the committed records of all partitions, by topic."""
     return {
-        topic: sum((each.inputs if topic in INPUTS else each.outputs)[topic] for each in counts)
+        topic: sum((each.input_records if topic in INPUTS else each.output_records)[topic] for each in counts)
         for topic in TOPICS
     }
 
 
-def sample_of(figures: WorkerFigures, at: float) -> Sample:
-    """Return a sample of a worker's figures.
+def sample_of(worker: WorkerMetrics, at: float) -> Sample:
+    """Return a sample of a worker's metrics.
 
     Parameters
     ----------
-    figures
-        The figures.
+    worker
+        The metrics.
     at
         Their time, in seconds since 1970.
     """
-    held = figures.partitions.values()
-    lags = [lag for each in held for lag in (each.interactions.lag, each.labels.lag) if lag is not None]
-    event_time_lags = [each.event_time_lag for each in held if each.event_time_lag is not None]
-    errors = {name: error_of(quality) for name, quality in pooled(figures.windows.values()).learners.items()}
+    errors = {name: error_of(each) for name, each in pooled(worker.windows.values()).learners.items()}
     return Sample(
         at,
-        records_of(figures.counts.values()),
-        figures.histograms.get("prediction_latency_seconds", {}).get(""),
-        sum(lags) if lags else None,
-        max(event_time_lags, default=None),
+        records_of(worker.counts.values()),
+        worker.prediction_latency_seconds,
+        lag_of(worker, *INPUTS),
+        event_time_lag_of(worker),
         {name: error for name, error in errors.items() if error is not None},
     )
+
+
+def lag_of(worker: WorkerMetrics, *inputs: str) -> int | None:
+    """Return the records of inputs that are still to be processed; None if no client knows."""
+    lags = [each.inputs[name].lag_records for each in worker.partitions.values() for name in inputs]
+    known = [lag for lag in lags if lag is not None]
+    return sum(known) if known else None
+
+
+def event_time_lag_of(worker: WorkerMetrics) -> float | None:
+    """Return the seconds of the partition that is furthest behind; None before the first message."""
+    lags = [each.event_time_lag_seconds for each in worker.partitions.values()]
+    return max((lag for lag in lags if lag is not None), default=None)

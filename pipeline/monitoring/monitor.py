@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from pipeline.config.settings import Metrics
+from pipeline.model.model import Model
 from pipeline.monitoring.client_statistics import ClientStatistics
-from pipeline.monitoring.counts import PartitionCounts
+from pipeline.monitoring.counts import Counts
 from pipeline.monitoring.drift import DriftDetector
 from pipeline.monitoring.explanations import LatestExplanations
-from pipeline.monitoring.figures import PartitionFigures, RegistryFigures, WorkerFigures
 from pipeline.monitoring.histogram import LONG_SECONDS, SECONDS, STEPS, Histogram
-from pipeline.monitoring.history import History, sample_of
-from pipeline.monitoring.quality import DriftFigures, QualityWindow, WindowFigures
+from pipeline.monitoring.history import INTERVAL, SAMPLES, sample_of
+from pipeline.monitoring.metrics import PartitionMetrics, RegistryMetrics, WorkerMetrics
+from pipeline.monitoring.quality import DriftMetrics, QualityWindow, WindowMetrics
 from pipeline.monitoring.readiness import Failure, Restore, Vitals
 from pipeline.task.batch import Batch
 from pipeline.task.task import Task
 
 REFRESH_INTERVAL: Final = 1.0
-"""Seconds between two updates of the figures."""
+"""Seconds between two updates of the metrics."""
 WINDOW_INTERVAL: Final = 5.0
 """Seconds between two looks at the window of a partition: one is looked at in an update, in turn."""
 STAGES: Final = ("poll", "tables", "restore", "shares", "process", "write", "wait")
@@ -31,10 +33,46 @@ LATENCIES_OF_BATCH: Final = 16
 """Predictions of a batch whose latency is observed, at most."""
 
 
-class Monitor:
-    """The figures and vitals of a worker.
+class _Partition:
+    """What is counted of a partition that has run, from task to task."""
 
-    All methods are for the thread of the worker's loop. Other threads read `figures` and `vitals`, which are
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.window: QualityWindow | None = None
+        """None while the worker does not have the partition."""
+        self.quality: WindowMetrics | None = None
+        """That of the window when it was looked at last."""
+        self.looked_at = -math.inf
+        self.counted: Mapping[str, int] = {}
+        """The task's counters up to which all is counted."""
+        self.in_flight: Mapping[str, int] = {}
+        """The task's counters at the transaction under way."""
+        self.snapshot_size: int | None = None
+        self._alarms = 0
+        """Alarms of drift in windows that were thrown away."""
+
+    def begin_window(self, model: Model) -> None:
+        """Begin a window for the model of a task that was restored."""
+        self.end_window()
+        self.window, self.snapshot_size = QualityWindow(model), None
+
+    def end_window(self) -> None:
+        """Throw the window away."""
+        if self.window is not None:
+            self._alarms += self.window.drift.alarms
+            self.window = None
+
+    @property
+    def drift(self) -> DriftMetrics:
+        """What the detector of drift has found."""
+        found = DriftDetector() if self.window is None else self.window.drift
+        return DriftMetrics(found.evidence, found.threshold, found.alarms + self._alarms)
+
+
+class Monitor:
+    """The metrics and vitals of a worker.
+
+    All methods are for the thread of the worker's loop. Other threads read `metrics` and `vitals`, which are
     replaced as a whole and never changed. Without an address to serve them at, nothing is counted.
 
     Parameters
@@ -48,36 +86,25 @@ class Monitor:
         Whether anything is counted.
     vitals
         What probes go by; always kept.
-    figures
-        The figures at the last update.
+    metrics
+        The metrics at the last update.
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self.active = metrics.address is not None
         self.vitals = Vitals(time.monotonic())
-        self.figures = WorkerFigures()
-        self._updated = 0.0
+        self.metrics = WorkerMetrics()
+        self._updated = self._sampled = -math.inf
         self._clients: dict[str, ClientStatistics] = {}
-        self._counts: dict[int, PartitionCounts] = {}
-        self._windows: dict[int, QualityWindow] = {}
-        self._window_figures: dict[int, WindowFigures] = {}
-        self._looked: dict[int, float] = {}
-        """When the window of each partition was looked at."""
-        self._alarms: Counter[int] = Counter()
-        """Alarms of drift by partition, of the windows that were thrown away."""
+        self._partitions: defaultdict[int, _Partition] = defaultdict(_Partition)
         self._assigned_at: dict[int, float] = {}
-        self._snapshot_sizes: dict[int, int] = {}
-        self._in_flight: dict[int, Mapping[str, int]] = {}
-        """The tasks' counters at the transaction under way, by partition."""
         self._restarts: Counter[str] = Counter()
         self._rebalances = self._transactions = self._failures = 0
-        self._stages = {stage: Histogram(SECONDS) for stage in STAGES}
-        self._batches = Histogram(STEPS)
-        self._commits = Histogram(SECONDS)
-        self._restores = Histogram(LONG_SECONDS)
-        self._latencies = Histogram(LONG_SECONDS)
+        self._stages = dict.fromkeys(STAGES, Histogram.empty(SECONDS))
+        self._batches = Histogram.empty(STEPS)
+        self._commits = Histogram.empty(SECONDS)
+        self._restores = self._latencies = Histogram.empty(LONG_SECONDS)
         self._explanations = LatestExplanations()
-        self._history = History()
 
     def statistics_of(self, role: str) -> ClientStatistics | None:
         """Return what is to be given a new client's statistics; None if nothing is counted."""
@@ -93,7 +120,7 @@ class Monitor:
         try:
             yield
         finally:
-            self._stages[name].observe(time.perf_counter() - begin)
+            self._stages[name] = self._stages[name].observe(time.perf_counter() - begin)
 
     def beat(self) -> None:
         """Note that the loop goes on."""
@@ -107,15 +134,14 @@ class Monitor:
         """Note that a session ends, with all that was under way in it."""
         if self.vitals.commit_since is not None:
             self._failures += 1
-        self._in_flight.clear()
         self._explanations.forget_pending()
         self.vitals = self.vitals._replace(
             beat=time.monotonic(), connected=False, assigned=None, restoring={}, commit_since=None
         )
-        self.figures = self.figures._replace(
+        self.metrics = self.metrics._replace(
             partitions={},
             records_left={},
-            states=dict.fromkeys(self.figures.states, "closed"),
+            states=dict.fromkeys(self.metrics.states, "closed"),
             clients={},
             transaction_failures=self._failures,
         )
@@ -133,7 +159,7 @@ class Monitor:
         now = time.monotonic()
         self._restarts[reason] += 1
         self.vitals = self.vitals._replace(last_failure=Failure(reason, text, now), beat=now)
-        self.figures = self.figures._replace(restarts=dict(self._restarts))
+        self.metrics = self.metrics._replace(restarts=dict(self._restarts))
 
     def assigned(self, numbers: Sequence[int]) -> None:
         """Note an assignment of the group, whose partitions are to be restored."""
@@ -141,8 +167,8 @@ class Monitor:
         self._rebalances += 1
         self._explanations.forget_pending()
         self._assigned_at = dict.fromkeys(numbers, now)
-        for gone in self._windows.keys() - set(numbers):
-            self._alarms[gone] += self._windows.pop(gone).drift.alarms
+        for gone in self._partitions.keys() - set(numbers):
+            self._partitions[gone].end_window()
         restoring = {number: Restore(0, now) for number in numbers}
         self.vitals = self.vitals._replace(assigned=tuple(numbers), restoring=restoring, beat=now)
 
@@ -177,13 +203,11 @@ class Monitor:
         self.vitals = self.vitals._replace(restoring=left, beat=time.monotonic())
         if not self.active:
             return
-        self._restores.observe(time.monotonic() - self._assigned_at.get(number, time.monotonic()))
-        self._counts.setdefault(number, PartitionCounts()).begin_task(task.counters)
-        if restored or number not in self._windows:
-            if (former := self._windows.get(number)) is not None:
-                self._alarms[number] += former.drift.alarms
-            self._windows[number] = QualityWindow(task.model)
-            self._snapshot_sizes.pop(number, None)
+        partition, now = self._partitions[number], time.monotonic()
+        self._restores = self._restores.observe(now - self._assigned_at.get(number, now))
+        partition.counted = dict(task.counters)
+        if restored or partition.window is None:
+            partition.begin_window(task.model)
 
     def processed(self, parts: Sequence[tuple[Task, Batch]]) -> None:
         """Note what tasks have processed, while each model is as it was after its batch.
@@ -200,7 +224,8 @@ class Monitor:
         """Note that a transaction with batches of these tasks begins."""
         self.vitals = self.vitals._replace(commit_since=time.monotonic())
         if self.active:
-            self._in_flight = {task.partition: dict(task.counters) for task in tasks}
+            for task in tasks:
+                self._partitions[task.partition].in_flight = dict(task.counters)
 
     def committed(self, seconds: float, waited: float) -> None:
         """Note that the transaction under way was committed.
@@ -215,8 +240,8 @@ class Monitor:
         now = time.monotonic()
         self.vitals = self.vitals._replace(commit_since=None, last_commit=now, beat=now)
         self._transactions += 1
-        self._commits.observe(seconds)
-        self._stages["wait"].observe(waited)
+        self._commits = self._commits.observe(seconds)
+        self._stages["wait"] = self._stages["wait"].observe(waited)
 
     def count(self, task: Task, batch: Batch, now: int, *, snapshot_size: int | None) -> None:
         """Count the batch of a task, which was committed.
@@ -234,81 +259,78 @@ class Monitor:
         """
         if not self.active:
             return
-        number, snapshot = task.partition, snapshot_size is not None
+        partition = self._partitions[task.partition]
+        snapshot, counted = snapshot_size is not None, Counter(partition.in_flight)
+        counted.subtract(partition.counted)
         records = 1 + (len(task.snapshot.chunks) if snapshot and task.snapshot is not None else 0)
-        self._counts[number].add(batch, self._in_flight[number], records, snapshot=snapshot)
-        if snapshot_size is not None:
-            self._snapshot_sizes[number] = snapshot_size
-        self._batches.observe(batch.steps)
+        partition.counts = partition.counts.add(batch, counted, records, snapshot=snapshot)
+        partition.counted = partition.in_flight
+        if snapshot:
+            partition.snapshot_size = snapshot_size
+        self._batches = self._batches.observe(batch.steps)
         times = batch.predictions.timestamps
-        for timestamp in times[:: len(times) // LATENCIES_OF_BATCH + 1].tolist():
-            self._latencies.observe(max(0, now - timestamp) / 1000)
+        some = times[:: len(times) // LATENCIES_OF_BATCH + 1].tolist()
+        self._latencies = self._latencies.observe(*(max(0, now - timestamp) / 1000 for timestamp in some))
         since = task.earlier[-1].predictions if task.earlier else 0
-        self._windows[number].add(batch.outcomes, task.model, since)
-        self._explanations.committed(number, batch.predictions.first + batch.predictions.records)
+        if partition.window is not None:
+            partition.window.add(batch.outcomes, task.model, since)
+        self._explanations.committed(task.partition, batch.predictions.first + batch.predictions.records)
 
     def update(
         self,
         states: Mapping[int, str],
-        partitions: Callable[[Mapping[int, int]], Mapping[int, PartitionFigures]],
-        registry: Callable[[], RegistryFigures | None],
+        partitions: Callable[[Mapping[int, int]], Mapping[int, PartitionMetrics]],
+        registry: Callable[[], RegistryMetrics | None],
     ) -> None:
-        """Publish figures, if those before are a second old.
+        """Publish metrics, if those before are a second old.
 
         Parameters
         ----------
         states
             The state of each partition that the worker has had.
         partitions
-            Returns the figures of those that are running, given the sizes of their last snapshots.
+            Returns the metrics of those that are running, given the sizes of their last snapshots.
         registry
-            Returns the figures of the schema registry.
+            Returns the metrics of the schema registry.
         """
         now = time.monotonic()
         if not self.active or now - self._updated < REFRESH_INTERVAL:
             return
         self._updated = now
-        self._look_at_a_window(now, [number for number, state in states.items() if state == "running"])
-        clients = {role: client.figures for role, client in self._clients.items()}
-        self.figures = WorkerFigures(
-            partitions=partitions(self._snapshot_sizes),
+        counted = self._partitions.items()
+        running = {number: each for number, each in counted if states.get(number) == "running"}
+        _look_at_a_window(now, running.values())
+        sizes = {number: each.snapshot_size for number, each in counted if each.snapshot_size is not None}
+        clients = {role: client.metrics for role, client in self._clients.items()}
+        self.metrics = WorkerMetrics(
+            partitions=partitions(sizes),
             states=states,
             records_left={number: each.records_left for number, each in self.vitals.restoring.items()},
-            counts={number: counts.figures for number, counts in self._counts.items()},
-            windows={
-                number: found
-                for number, found in self._window_figures.items()
-                if states.get(number) == "running"
-            },
-            drift={number: self._drift(number) for number in self._windows.keys() | self._alarms.keys()},
-            histograms={
-                "stage_duration_seconds": {name: each.figures for name, each in self._stages.items()},
-                "batch_steps": {"": self._batches.figures},
-                "transaction_duration_seconds": {"": self._commits.figures},
-                "restore_duration_seconds": {"": self._restores.figures},
-                "prediction_latency_seconds": {"": self._latencies.figures},
-            },
+            counts={number: each.counts for number, each in counted},
+            windows={number: each.quality for number, each in running.items() if each.quality is not None},
+            drift={number: each.drift for number, each in counted},
+            stage_duration_seconds=dict(self._stages),
+            batch_steps=self._batches,
+            transaction_duration_seconds=self._commits,
+            restore_duration_seconds=self._restores,
+            prediction_latency_seconds=self._latencies,
             transactions=self._transactions,
             transaction_failures=self._failures,
             rebalances=self._rebalances,
             restarts=dict(self._restarts),
             clients={role: found for role, found in clients.items() if found is not None},
             registry=registry(),
-            explanations=self._explanations.figures,
-            history=self._history.figures,
+            explanations=self._explanations.predictions,
+            history=self.metrics.history,
         )
-        if self._history.due(now):
-            self._history.add(now, sample_of(self.figures, time.time()))
-            self.figures = self.figures._replace(history=self._history.figures)
+        if now - self._sampled >= INTERVAL:
+            self._sampled = now
+            history = (*self.metrics.history, sample_of(self.metrics, time.time()))
+            self.metrics = self.metrics._replace(history=history[-SAMPLES:])
 
-    def _drift(self, number: int) -> DriftFigures:
-        window = self._windows.get(number)
-        found = DriftDetector() if window is None else window.drift
-        return DriftFigures(found.evidence, found.threshold, found.alarms + self._alarms[number])
 
-    def _look_at_a_window(self, now: float, numbers: Sequence[int]) -> None:
-        """Look at the window that was looked at longest ago, unless that was a moment ago."""
-        number = min(numbers, key=lambda each: self._looked.get(each, 0.0), default=None)
-        if number is not None and now - self._looked.get(number, 0.0) >= WINDOW_INTERVAL:
-            self._looked[number] = now
-            self._window_figures[number] = self._windows[number].figures
+def _look_at_a_window(now: float, partitions: Iterable[_Partition]) -> None:
+    """Look at the window that was looked at longest ago, unless that was a moment ago."""
+    found = min(partitions, key=lambda each: each.looked_at, default=None)
+    if found is not None and found.window is not None and now - found.looked_at >= WINDOW_INTERVAL:
+        found.looked_at, found.quality = now, found.window.measure()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, compress
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,9 +39,10 @@ NO_MEAN: Final = 0.5
 """Stands for the running mean of an entity that there is not."""
 
 
-class QualityFigures(NamedTuple):
+class LearnerQuality(msgspec.Struct, frozen=True):
     """Quality of a learner or baseline over a window; what is not defined for it is None."""
 
+    name: str
     mistakes: float | None = None
     """Share of events of the other class than predicted."""
     auc: float | None = None
@@ -52,21 +54,21 @@ class QualityFigures(NamedTuple):
     root_mean_squared_error: float | None = None
 
 
-def error_of(quality: QualityFigures) -> float | None:
+def error_of(quality: LearnerQuality) -> float | None:
     """Return the share of mistakes, or the mean absolute error where numbers are predicted."""
     return quality.mean_absolute_error if quality.mistakes is None else quality.mistakes
 
 
-class WindowFigures(NamedTuple):
+class WindowMetrics(NamedTuple):
     """Quality over the window of one partition."""
 
     events: int
     """Labelled events in the window."""
-    learners: Mapping[str, QualityFigures]
+    learners: Mapping[str, LearnerQuality]
     """By learner or baseline."""
 
 
-class DriftFigures(NamedTuple):
+class DriftMetrics(NamedTuple):
     """What the detector of drift has found in one partition: see `pipeline.monitoring.drift`."""
 
     evidence: float
@@ -155,8 +157,7 @@ class QualityWindow:
         """Return the champion's errors less those of the running means, in [-1, 1]."""
         values, means, scores = columns[:3]
         if isinstance(self._target, RegressionTarget):
-            target = self._target
-            labels = target.threshold + np.clip(values - target.threshold, -target.cap, target.cap)
+            target, labels = self._target, _clipped(self._target, values)
             errors = [np.abs(each - labels) for each in (target.threshold + target.scale * scores, means)]
             ours, theirs = (np.minimum(each / target.cap, 1.0) for each in errors)
             difference: Floats = ours - theirs
@@ -175,32 +176,36 @@ class QualityWindow:
         self._next = (self._next + count) % self._size
         self._count = min(self._size, self._count + count)
 
-    @property
-    def figures(self) -> WindowFigures:
-        """The quality of all learners and baselines. It costs a sort of the window for each."""
+    def measure(self) -> WindowMetrics:
+        """Return the quality of all learners and baselines. It costs a sort of the window for each."""
         values, means, *scores = self._columns[:, : self._count]
         if not self._count:
-            return WindowFigures(0, {})
-        found = {}
+            return WindowMetrics(0, {})
+        predicted = dict(zip(self._learners, scores, strict=True))
         if isinstance(self._target, RegressionTarget):
-            target = self._target
-            labels = target.threshold + np.clip(values - target.threshold, -target.cap, target.cap)
-            for name, each in zip(self._learners, scores, strict=True):
-                found[name] = _errors(target.threshold + target.scale * each, labels)
-            found[RUNNING_MEANS] = _errors(means, labels)
-            found[CONSTANT] = _errors(np.full(len(labels), labels.mean()), labels)
-            return WindowFigures(self._count, found)
-        positive = self._target.are_positive(values)
-        for name, each in zip(self._learners, scores, strict=True):
-            found[name] = _classes(each, positive, log_odds=name in self._log_odds)
-        found[RUNNING_MEANS] = _classes(means, positive, log_odds=False)
-        share = float(positive.mean())
-        found[CONSTANT] = QualityFigures(mistakes=min(share, 1.0 - share), auc=0.5)
-        return WindowFigures(self._count, found)
+            target, labels = self._target, _clipped(self._target, values)
+            predicted = {name: target.threshold + target.scale * each for name, each in predicted.items()}
+            predicted |= {RUNNING_MEANS: means, CONSTANT: np.full(len(labels), labels.mean())}
+            found = [_errors(name, each, labels) for name, each in predicted.items()]
+        else:
+            positive, predicted = self._target.are_positive(values), predicted | {RUNNING_MEANS: means}
+            found = [
+                _classes(name, each, positive, log_odds=name in self._log_odds)
+                for name, each in predicted.items()
+            ]
+            share = float(positive.mean())
+            found.append(LearnerQuality(CONSTANT, mistakes=min(share, 1.0 - share), auc=0.5))
+        return WindowMetrics(self._count, {each.name: each for each in found})
 
 
-def _classes(scores: Floats, positive: NDArray[np.bool_], *, log_odds: bool) -> QualityFigures:
-    return QualityFigures(
+def _clipped(target: RegressionTarget, values: Floats) -> Floats:
+    """Return the labels that a learner sees of values."""
+    return target.threshold + np.clip(values - target.threshold, -target.cap, target.cap)
+
+
+def _classes(name: str, scores: Floats, positive: NDArray[np.bool_], *, log_odds: bool) -> LearnerQuality:
+    return LearnerQuality(
+        name,
         float(np.mean((scores > 0.0) != positive)),
         auc(scores, positive),
         log_loss(scores, positive) if log_odds else None,
@@ -208,14 +213,15 @@ def _classes(scores: Floats, positive: NDArray[np.bool_], *, log_odds: bool) -> 
     )
 
 
-def _errors(predicted: Floats, labels: Floats) -> QualityFigures:
-    return QualityFigures(
+def _errors(name: str, predicted: Floats, labels: Floats) -> LearnerQuality:
+    return LearnerQuality(
+        name,
         mean_absolute_error=mean_absolute_error(predicted, labels),
         root_mean_squared_error=root_mean_squared_error(predicted, labels),
     )
 
 
-def pooled(windows: Iterable[WindowFigures]) -> WindowFigures:
+def pooled(windows: Iterable[WindowMetrics]) -> WindowMetrics:
     """Return the quality over the windows of several partitions: means, weighted by their events.
 
     This is exact but for the AUC, the calibration error and the root of the mean squared error, which are
@@ -223,7 +229,7 @@ def pooled(windows: Iterable[WindowFigures]) -> WindowFigures:
 
     Examples
     --------
-    >>> found = pooled(WindowFigures(n, {"a": QualityFigures(m)}) for n, m in ((100, 0.5), (300, 0.1)))
+    >>> found = pooled(WindowMetrics(n, {"a": LearnerQuality("a", m)}) for n, m in ((100, 0.5), (300, 0.1)))
     >>> found.events, round(found.learners["a"].mistakes, 3)
     (400, 0.2)
     """
@@ -231,17 +237,17 @@ def pooled(windows: Iterable[WindowFigures]) -> WindowFigures:
     learners = {}
     for name in dict.fromkeys(chain.from_iterable(window.learners for window in found)):
         of_name = [(window.events, window.learners[name]) for window in found if name in window.learners]
-        learners[name] = QualityFigures._make(
-            _weighted_mean(of_name, field) for field in range(len(QualityFigures._fields))
-        )
-    return WindowFigures(sum(window.events for window in found), learners)
+        _, *measures = LearnerQuality.__struct_fields__
+        learners[name] = LearnerQuality(name, *(_weighted_mean(of_name, measure) for measure in measures))
+    return WindowMetrics(sum(window.events for window in found), learners)
 
 
-def _weighted_mean(figures: Sequence[tuple[int, QualityFigures]], field: int) -> float | None:
+def _weighted_mean(qualities: Sequence[tuple[int, LearnerQuality]], measure: str) -> float | None:
     known = [
         (events, value)
-        for events, quality in figures
-        if (value := quality[field]) is not None and math.isfinite(value)  # an AUC of one class is NaN
+        for events, quality in qualities
+        if (value := getattr(quality, measure)) is not None
+        and math.isfinite(value)  # an AUC of one class is NaN
     ]
     if not known:
         return None

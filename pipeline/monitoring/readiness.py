@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import msgspec
+
 from pipeline.config.settings import Worker
 
 COMMIT_LIMIT: Final = 15.0
@@ -58,7 +60,7 @@ class Vitals(NamedTuple):
     last_failure: Failure | None = None
 
 
-class Reason(NamedTuple):
+class Reason(msgspec.Struct, frozen=True):
     """Why a worker is not ready."""
 
     code: str

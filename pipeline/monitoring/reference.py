@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from pipeline.monitoring.counts import FAULTS, INPUTS, OUTPUTS, STATUSES
-from pipeline.monitoring.families import FAMILIES, PARTITION_STATES, RESTART_REASONS, Family
+from pipeline.monitoring.families import GROUPS, Family
 from pipeline.monitoring.monitor import STAGES
 from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS
 from pipeline.monitoring.readiness import CODES
+from pipeline.monitoring.scrape import PARTITION_STATES, RESTART_REASONS
 
 LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -62,7 +61,7 @@ def tables() -> str:
     lines = [MARKER, "\n\n## Why a worker is not ready\n\n| code | meaning |\n|---|---|\n"]
     lines += [f"| `{code}` | {text} |\n" for code, text in CODES.items()]
     lines.append("\n## Metrics\n\nA histogram has `_bucket`, `_count` and `_sum` behind its name.\n")
-    for group, families in groupby(FAMILIES, key=attrgetter("group")):
+    for group, families in GROUPS.items():
         lines.append(f"\n### {group}\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n")
         lines += [_row(family) for family in families]
     lines.append(TAIL)

@@ -22,8 +22,8 @@ from pipeline.monitoring.monitor import Monitor
 from pipeline.recovery.signature import state_signer
 from pipeline.worker.assignment import POLL_TIMEOUT, Assignment
 from pipeline.worker.clock import wall_clock
-from pipeline.worker.figures import figures_of, registry_figures
 from pipeline.worker.membership import Membership
+from pipeline.worker.metrics import metrics_of, registry_metrics
 from pipeline.worker.partition import Partition
 from pipeline.worker.share_reader import make_exchange
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
@@ -192,8 +192,8 @@ class Session:
         self._monitor.restoring({each.number: each.records_left for each in partitions if each.restoring})
         self._monitor.update(
             {each.number: each.state.name.lower() for each in partitions},
-            figures_of(running, source),
-            partial(registry_figures, source),
+            metrics_of(running, source),
+            partial(registry_metrics, source),
         )
         self._monitor.beat()
         self.assignment.progress.report(partitions)

@@ -11,7 +11,8 @@ from rich.console import Console, ConsoleOptions, Group, JustifyMethod, Renderab
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.monitoring.status import HistoryStatus, LatencyStatus, PredictionStatus, QualityStatus, Status
+from pipeline.monitoring.explanations import ExplainedPrediction
+from pipeline.monitoring.status import HistoryStatus, LatencyStatus, QualityStatus, Status
 from pipeline.tools.inspect.readable import printable
 from pipeline.tools.terminal import number_or_dash, plain_table
 
@@ -219,7 +220,7 @@ def _partitions(status: Status) -> RenderableType:
     return table
 
 
-def _predictions(predictions: Sequence[PredictionStatus], *, with_events: bool) -> RenderableType:
+def _predictions(predictions: Sequence[ExplainedPrediction], *, with_events: bool) -> RenderableType:
     if not predictions:
         return Text("no prediction was explained yet", style="dim")
     entities = _distinct(name for each in predictions for name in each.ids)
@@ -246,7 +247,7 @@ def _predictions(predictions: Sequence[PredictionStatus], *, with_events: bool) 
     return table
 
 
-def _predicted(prediction: PredictionStatus) -> str:
+def _predicted(prediction: ExplainedPrediction) -> str:
     if not isinstance(prediction.predicted, bool):
         return f"{prediction.predicted:,.4g}"
     probability = "" if prediction.probability is None else f" {prediction.probability:.3f}"

@@ -61,7 +61,7 @@ def test_explaining_changes_nothing() -> None:
 
 
 def shown(latest: LatestExplanations) -> list[str]:
-    return [each.event_id for each in latest.figures]
+    return [each.event_id for each in latest.predictions]
 
 
 def test_only_committed_predictions_show_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,4 +102,4 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         for task in tasks:
             latest.committed(task.partition, 10**9)
         now += 1.0
-    assert [each.partition for each in latest.figures] == [2, 1, 0, 2, 1, 0]
+    assert [each.partition for each in latest.predictions] == [2, 1, 0, 2, 1, 0]

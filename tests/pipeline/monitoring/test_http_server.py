@@ -172,7 +172,7 @@ def test_what_the_page_asks_for_is_sent_anew_only_if_it_has_changed(server: tupl
     tag = headers["etag"]
     assert headers["cache-control"] == "no-cache"
     assert answer(address, "/v1/history", **{"if-none-match": tag})[::2] == (304, b"")
-    monitor.figures = monitor.figures._replace(history=[sample(100.0, 0), sample(105.0, 5)])
+    monitor.metrics = monitor.metrics._replace(history=[sample(100.0, 0), sample(105.0, 5)])
     end = time.monotonic() + SECONDS
     while answer(address, "/v1/history", **{"if-none-match": tag})[0] != 200:
         assert time.monotonic() < end

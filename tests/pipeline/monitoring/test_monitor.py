@@ -11,13 +11,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pipeline.config.settings import Config, Metrics
 from pipeline.model.comparison import LearnerMetrics
-from pipeline.monitoring.application import WorkerCollector
 from pipeline.monitoring.client_statistics import ClientStatistics
-from pipeline.monitoring.figures import InputFigures, PartitionFigures, RegistryFigures, TableFigures
+from pipeline.monitoring.counts import INPUTS
+from pipeline.monitoring.families import WorkerCollector
+from pipeline.monitoring.metrics import InputMetrics, PartitionMetrics, RegistryMetrics, TableMetrics
 from pipeline.monitoring.monitor import Monitor
 from pipeline.task.batch import Batch
 from pipeline.task.task import Task
-from pipeline.worker.figures import registry_figures
+from pipeline.worker.metrics import registry_metrics
 from pipeline.worker.source import ConsumerSource
 from tests.support.builders import ALL, Message, feed_all, inputs, interaction, label, new_task
 
@@ -42,23 +43,23 @@ def exposed(monitor: Monitor) -> list[str]:
     return [line for line in lines if not line.startswith("#")]
 
 
-def update(monitor: Monitor, partitions: Mapping[int, PartitionFigures], registry: Any = None) -> None:
+def update(monitor: Monitor, partitions: Mapping[int, PartitionMetrics], registry: Any = None) -> None:
     monitor._updated = 0.0
     monitor.update(dict.fromkeys(partitions, "running"), lambda _: partitions, lambda: registry)
 
 
-def partition_figures(**changes: Any) -> PartitionFigures:
-    held = InputFigures(0, 0, False, 0, None)
-    found = PartitionFigures._make([held, held, None, None, *([0] * 13), None, {}, {}, {}, {}])
+def partition_metrics(**changes: Any) -> PartitionMetrics:
+    held = dict.fromkeys(INPUTS, InputMetrics(0, 0, False, 0, None))
+    found = PartitionMetrics._make([held, None, None, *([0] * 13), None, {}, {}, {}, {}])
     return found._replace(**changes)
 
 
 def test_challengers_and_tables_have_samples() -> None:
     monitor = Monitor(CONFIG.metrics)
     compared = {"champion": LearnerMetrics(10, 3, 5.5), "linear": LearnerMetrics(10, 4, None)}
-    tables = {"items": TableFigures(5, 1, 7, 2, 0)}
-    monitor.figures = monitor.figures._replace(
-        partitions={7: partition_figures(compared=compared, tables=tables, entities={"users": 4})}
+    tables = {"items": TableMetrics(5, 1, 7, 2, 0)}
+    monitor.metrics = monitor.metrics._replace(
+        partitions={7: partition_metrics(compared=compared, tables=tables, entities={"users": 4})}
     )
     lines = exposed(monitor)
     assert sorted(line for line in lines if line.startswith("forks_compared_")) == [
@@ -75,12 +76,12 @@ def test_challengers_and_tables_have_samples() -> None:
 def test_the_schema_registry_has_samples_where_an_input_needs_one() -> None:
     monitor = Monitor(CONFIG.metrics)
     without = cast(ConsumerSource, SimpleNamespace(lookup=None))
-    assert registry_figures(without) is None
+    assert registry_metrics(without) is None
     assert not any(line.startswith("forks_registry") for line in exposed(monitor))
     lookup = SimpleNamespace(away=True, found=3, unknown=1, failed=2)
-    figures = registry_figures(cast(ConsumerSource, SimpleNamespace(lookup=lookup)))
-    assert figures == RegistryFigures(True, 3, 1, 2)
-    update(monitor, {}, figures)
+    metrics = registry_metrics(cast(ConsumerSource, SimpleNamespace(lookup=lookup)))
+    assert metrics == RegistryMetrics(True, {"found": 3, "unknown": 1, "failed": 2})
+    update(monitor, {}, metrics)
     assert [line for line in exposed(monitor) if line.startswith("forks_registry")] == [
         "forks_registry_away 1.0",
         'forks_registry_lookups_total{answer="found"} 3.0',
@@ -103,11 +104,11 @@ def test_statistics_of_clients_are_in_base_units() -> None:
         "rx_bytes": 20,
     }
     statistics(orjson.dumps(text).decode())
-    assert statistics.figures is not None
-    assert statistics.figures.brokers == {1: (True, 0.0015, 0.009, 6)}
-    assert statistics.figures[1:] == (7, 700, 10, 20, 18)
+    assert statistics.metrics is not None
+    assert statistics.metrics.brokers == {1: (True, 0.0015, 0.009, 6)}
+    assert statistics.metrics[1:] == (7, 700, 10, 20, 18)
     statistics(orjson.dumps(text | {"type": "producer", "msg_cnt": 3, "msg_size": 30}).decode())
-    assert statistics.figures[1:3] == (3, 30)
+    assert statistics.metrics[1:3] == (3, 30)
 
 
 def advance(task: Task, interactions: Sequence[Message], labels: Sequence[Message] = ()) -> Batch:
@@ -132,19 +133,19 @@ def test_only_what_was_committed_counts_and_counts_go_on_after_a_restore() -> No
     advance(task, [], [label("a", 3)])  # is never committed
     monitor.session_ended()
     monitor.session_failed("timeout", "no answer")
-    assert monitor.figures.transaction_failures == 1
+    assert monitor.metrics.transaction_failures == 1
     other = new_task()
     monitor.session_begun()
     monitor.assigned([0])
     monitor.running(other, restored=True)
     commit(monitor, other, advance(other, [interaction("c", 4)], [label("x", 5)]))
     update(monitor, {})
-    counts = monitor.figures.counts[0]
-    assert counts.inputs == {"interactions": 3, "labels": 1}
-    assert counts.outputs["predictions"] == 3
-    assert counts.outputs["checkpoints"] == 3
-    assert counts.early == 1
-    assert (monitor.figures.transactions, monitor.figures.restarts) == (3, {"timeout": 1})
+    counts = monitor.metrics.counts[0]
+    assert counts.input_records == {"interactions": 3, "labels": 1}
+    assert counts.output_records["predictions"] == 3
+    assert counts.output_records["checkpoints"] == 3
+    assert counts.labels_before_interaction == 1
+    assert (monitor.metrics.transactions, monitor.metrics.restarts) == (3, {"timeout": 1})
 
 
 def test_without_an_address_only_vitals_are_kept() -> None:
@@ -154,7 +155,7 @@ def test_without_an_address_only_vitals_are_kept() -> None:
     monitor.running(task, restored=True)
     commit(monitor, task, advance(task, [interaction("a", 1)]))
     update(monitor, {})
-    assert not monitor.figures.counts
+    assert not monitor.metrics.counts
     assert monitor.vitals.last_commit is not None
 
 

@@ -59,28 +59,28 @@ def test_the_window_is_the_last_labelled_events_however_batches_fall(
     for batch in batches:
         window.add(outcomes([value for value, _ in batch], [score for _, score in batch]), one, 0)
     last = [event for batch in batches for event in batch if event[0] is not None][-size:]
-    figures = window.figures
-    assert figures.events == len(last)
+    measured = window.measure()
+    assert measured.events == len(last)
     if last:
         scores = np.array([score for _, score in last])
         positive = np.array([value for value, _ in last], dtype=float) > one.target.threshold
-        champion = figures.learners["champion"]
+        champion = measured.learners["champion"]
         assert champion.mistakes == pytest.approx(np.mean((scores > 0) != positive))
         assert (champion.auc is None) == (auc(scores, positive) is None)
         assert champion.auc == pytest.approx(auc(scores, positive))
         assert champion.log_loss == pytest.approx(log_loss(scores, positive))
         assert champion.calibration_error == pytest.approx(calibration_error(scores, positive))
         share = positive.mean()
-        assert figures.learners[CONSTANT].mistakes == pytest.approx(min(share, 1 - share))
+        assert measured.learners[CONSTANT].mistakes == pytest.approx(min(share, 1 - share))
 
 
 def test_corrections_and_predictions_of_former_learners_do_not_count() -> None:
     window, one = QualityWindow(model()), model()
     corrected = {1: Correction(0, None, 1.0)}
     window.add(outcomes([1.0, 1.0, 1.0, 1.0], [1.0] * 4, first=8, corrected=corrected), one, 9)
-    assert window.figures.events == 2
+    assert window.measure().events == 2
     window.add(outcomes([1.0], [1.0], first=0), one, 9)
-    assert window.figures.events == 2
+    assert window.measure().events == 2
 
 
 def test_challengers_stand_beside_the_champion_under_their_names() -> None:
@@ -88,7 +88,7 @@ def test_challengers_stand_beside_the_champion_under_their_names() -> None:
     window = QualityWindow(one)
     scores = [{"wider": -1.0, "small": 1.0}, {"small": 1.0, "wider": 1.0}]  # in any order of names
     window.add(outcomes([1.0, 1.0], [1.0, 1.0], challengers=scores), one, 0)
-    found = window.figures.learners
+    found = window.measure().learners
     assert set(found) == {"champion", "small", "wider", RUNNING_MEANS, CONSTANT}
     assert (found["champion"].mistakes, found["small"].mistakes, found["wider"].mistakes) == (0.0, 0.0, 0.5)
     assert found["wider"].log_loss is None, "its loss is squared: scores are no log-odds"
@@ -99,9 +99,9 @@ def test_the_running_means_predict_by_the_threshold_of_the_report() -> None:
     window = QualityWindow(one)
     one.statistics.everything[0] = (99.0, 9.5, 0.0)  # known only after this batch
     window.add(outcomes([1.0], [1.0], means=[[0.4, 0.5]]), one, 0)  # 0.9 is below 1: nothing was known yet
-    assert window.figures.learners[RUNNING_MEANS].mistakes == 1.0
+    assert window.measure().learners[RUNNING_MEANS].mistakes == 1.0
     window.add(outcomes([1.0], [1.0], means=[[0.3, 0.31]]), one, 0)  # above (9.5 + 0.5) / 100 + 0.5
-    assert window.figures.learners[RUNNING_MEANS].mistakes == 0.5
+    assert window.measure().learners[RUNNING_MEANS].mistakes == 0.5
 
 
 def test_a_model_that_turns_worse_than_the_running_means_is_drift() -> None:
@@ -136,7 +136,7 @@ def test_numbers_have_errors_in_their_own_unit() -> None:
     window = QualityWindow(one)
     half = REGRESSION.summand(40.0)
     window.add(outcomes([40.0, 500.0], [1.0, 1.0], means=[[half, 0.5], [half, 0.5]]), one, 0)
-    found = window.figures.learners
+    found = window.measure().learners
     assert found["champion"].mean_absolute_error == pytest.approx((0.0 + 50.0) / 2)  # 500 is learned as 90
     assert found["champion"].root_mean_squared_error == pytest.approx(np.sqrt(50.0**2 / 2))
     assert found["champion"].mistakes is None

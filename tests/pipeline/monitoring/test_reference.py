@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.monitoring.families import FAMILIES, PARTITION_STATES
+from pipeline.monitoring.families import FAMILIES
 from pipeline.monitoring.reference import LABELS, MARKER, tables
+from pipeline.monitoring.scrape import PARTITION_STATES
 from pipeline.worker.partition import PartitionState
 
 TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()

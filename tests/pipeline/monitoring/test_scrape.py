@@ -19,14 +19,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pipeline.config.settings import Config, Metrics
 from pipeline.model.comparison import LearnerMetrics
-from pipeline.monitoring.application import WorkerCollector
-from pipeline.monitoring.figures import PartitionFigures, TableFigures
+from pipeline.monitoring.families import WorkerCollector
+from pipeline.monitoring.metrics import PartitionMetrics, TableMetrics
 from pipeline.monitoring.monitor import Monitor
-from pipeline.monitoring.quality import QualityFigures, WindowFigures
+from pipeline.monitoring.quality import LearnerQuality, WindowMetrics
 from pipeline.monitoring.readiness import not_ready
 from pipeline.monitoring.status import history_of, status_of
 from pipeline.task.task import Task
-from pipeline.worker.figures import partition_figures, registry_figures
+from pipeline.worker.metrics import partition_metrics, registry_metrics
 from pipeline.worker.partition import Partition
 from pipeline.worker.source import ConsumerSource
 from tests.pipeline.monitoring.test_monitor import BROKER
@@ -70,7 +70,7 @@ def source() -> ConsumerSource:
     return cast(ConsumerSource, found)
 
 
-def running_partition(task: Task) -> PartitionFigures:
+def running_partition(task: Task) -> PartitionMetrics:
     """What is known of a partition that runs a task, which is not all that it can have."""
     partition = SimpleNamespace(
         number=task.partition,
@@ -80,10 +80,10 @@ def running_partition(task: Task) -> PartitionFigures:
         snapshot_age=12.5,
         outcomes_since_snapshot=30,
     )
-    found = partition_figures(cast(Partition, partition), source(), 4096)
+    found = partition_metrics(cast(Partition, partition), source(), 4096)
     compared = {"numbers": LearnerMetrics(10, absolute_error=2.5, squared_error=1.5)}
     return found._replace(
-        tables={"items": TableFigures(5, 1, 7, 2, 1)}, compared={**found.compared, **compared}
+        tables={"items": TableMetrics(5, 1, 7, 2, 1)}, compared={**found.compared, **compared}
     )
 
 
@@ -106,7 +106,7 @@ def worked(clock: Clock) -> Monitor:
         monitor.update(
             {0: "running", 1: "restoring", 2: "closed"},
             lambda _: {0: running_partition(task)},
-            lambda: registry_figures(source()),
+            lambda: registry_metrics(source()),
         )
 
     update()
@@ -129,10 +129,10 @@ def worked(clock: Clock) -> Monitor:
     monitor.committing([task])
     clock.now += 1.5
     update()
-    numbers = WindowFigures(
-        9, {"numbers": QualityFigures(mean_absolute_error=3.5, root_mean_squared_error=5.0)}
+    numbers = WindowMetrics(
+        9, {"numbers": LearnerQuality("numbers", mean_absolute_error=3.5, root_mean_squared_error=5.0)}
     )
-    monitor.figures = monitor.figures._replace(windows={**monitor.figures.windows, 2: numbers})
+    monitor.metrics = monitor.metrics._replace(windows={**monitor.metrics.windows, 2: numbers})
     clock.now += 0.25
     return monitor
 
@@ -146,9 +146,9 @@ def status(monitor: Monitor, clock: Clock) -> dict[str, Any]:
     """The answers for the status page."""
     now, vitals = clock.now, monitor.vitals
     found = status_of(
-        monitor.figures, vitals, not_ready(vitals, now), INFO, now=now, clock=BEGIN + now, begun=90.0
+        monitor.metrics, vitals, not_ready(vitals, now), INFO, now=now, clock=BEGIN + now, begun=90.0
     )
-    history = history_of(monitor.figures.history)
+    history = history_of(monitor.metrics.history)
     decoded: dict[str, Any] = orjson.loads(
         b'{"status":%b,"history":%b}' % (msgspec.json.encode(found), msgspec.json.encode(history))
     )

@@ -9,41 +9,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.model.score_terms import Term
-from pipeline.monitoring.counts import FAULTS, INPUTS, OUTPUTS, STATUSES, CountFigures
-from pipeline.monitoring.explanations import ExplainedPrediction
-from pipeline.monitoring.figures import Sample, WorkerFigures
-from pipeline.monitoring.histogram import HistogramFigures
-from pipeline.monitoring.history import INTERVAL, SAMPLES, History, sample_of
-from pipeline.monitoring.quality import QualityFigures, WindowFigures
+from pipeline.config.settings import Metrics
+from pipeline.monitoring.counts import FAULTS, INPUTS, OUTPUTS, STATUSES, Counts
+from pipeline.monitoring.explanations import ExplainedPrediction, ScoreTerm
+from pipeline.monitoring.histogram import Histogram
+from pipeline.monitoring.history import INTERVAL, SAMPLES, sample_of
+from pipeline.monitoring.metrics import Sample, WorkerMetrics
+from pipeline.monitoring.monitor import Monitor
+from pipeline.monitoring.quality import LearnerQuality, WindowMetrics
 from pipeline.monitoring.readiness import Reason, Vitals
-from pipeline.monitoring.status import HistoryStatus, Status, history_of, quantile, status_of
+from pipeline.monitoring.status import HistoryStatus, Status, history_of, status_of
 from tests.support.examples import examples
 
 INFO = {"worker": "w", "group": "g", "version": "1", "stream": "s"}
 BOUNDS = (0.1, 1.0, 10.0)
 
 
-def counts(predictions: int, **changes: Any) -> CountFigures:
+def counts(predictions: int, **changes: Any) -> Counts:
     inputs, outputs = dict.fromkeys(INPUTS, predictions), dict.fromkeys(OUTPUTS, predictions)
     none = dict.fromkeys(INPUTS, 0)
-    found = CountFigures(inputs, outputs, dict.fromkeys(STATUSES, 1), dict.fromkeys(FAULTS, 0), none, 0, 0, 0)
+    found = Counts(inputs, outputs, dict.fromkeys(STATUSES, 1), dict.fromkeys(FAULTS, 0), none, 0, 0, 0)
     return found._replace(**changes)
 
 
 def sample(at: float, records: int, latencies: tuple[int, ...] = (0, 0, 0, 0), **quality: float) -> Sample:
     topics = dict.fromkeys(("interactions", "labels", "predictions", "outcomes"), records)
-    return Sample(at, topics, HistogramFigures(BOUNDS, latencies, 0.0), 3, 0.5, quality)
+    return Sample(at, topics, Histogram(BOUNDS, latencies, 0.0), 3, 0.5, quality)
 
 
-def sent(figures: WorkerFigures, reasons: Any = ()) -> Status:
+def sent(worker: WorkerMetrics, reasons: Any = ()) -> Status:
     """The status, over JSON and back."""
-    found = status_of(figures, Vitals(5.0), reasons, INFO, now=7.0, clock=1e9, begun=1.0)
+    found = status_of(worker, Vitals(5.0), reasons, INFO, now=7.0, clock=1e9, begun=1.0)
     return msgspec.json.decode(msgspec.json.encode(found), type=Status)
 
 
 def test_a_worker_that_has_done_nothing_has_a_status() -> None:
-    status = sent(WorkerFigures(), [Reason("starting", "no session yet")])
+    status = sent(WorkerMetrics(), [Reason("starting", "no session yet")])
     assert (status.ready, status.reasons[0].code, status.uptime_s, status.loop_age_s) == (
         False,
         "starting",
@@ -58,16 +59,16 @@ def test_a_worker_that_has_done_nothing_has_a_status() -> None:
 
 def test_partitions_are_summed_up_and_quality_is_weighted_by_events() -> None:
     windows = {
-        0: WindowFigures(100, {"champion": QualityFigures(0.5, auc=float("nan"), log_loss=0.7)}),
-        1: WindowFigures(300, {"champion": QualityFigures(0.1, auc=0.9, log_loss=0.3)}),
+        0: WindowMetrics(100, {"champion": LearnerQuality("champion", 0.5, auc=float("nan"), log_loss=0.7)}),
+        1: WindowMetrics(300, {"champion": LearnerQuality("champion", 0.1, auc=0.9, log_loss=0.3)}),
     }
-    figures = WorkerFigures(
+    worker = WorkerMetrics(
         states={0: "running", 1: "closed"},
         counts={0: counts(10), 1: counts(5, dead_letters=dict.fromkeys(FAULTS, 0) | {"late": 2})},
         windows=windows,
         history=[sample(100.0, 5, (1, 0, 0, 0)), sample(105.0, 15, (1, 10, 0, 0))],
     )
-    status = sent(figures)
+    status = sent(worker)
     [champion] = status.quality.learners
     assert status.quality.measure == "mistakes"
     assert champion.mistakes == pytest.approx(0.2)
@@ -86,8 +87,8 @@ def test_partitions_are_summed_up_and_quality_is_weighted_by_events() -> None:
 
 
 def test_numbers_are_measured_by_their_error() -> None:
-    figures = QualityFigures(mean_absolute_error=3.5, root_mean_squared_error=5.0)
-    status = sent(WorkerFigures(windows={0: WindowFigures(9, {"champion": figures})}))
+    quality = LearnerQuality("champion", mean_absolute_error=3.5, root_mean_squared_error=5.0)
+    status = sent(WorkerMetrics(windows={0: WindowMetrics(9, {"champion": quality})}))
     assert status.quality.measure == "mean_absolute_error"
     assert status.quality.learners[0].mean_absolute_error == 3.5
     assert status.quality.learners[0].mistakes is None
@@ -100,10 +101,10 @@ TERMS = st.lists(st.floats(-30.0, 30.0), min_size=1, max_size=9)
 @given(TERMS, st.text(max_size=30), st.text(max_size=30))
 def test_terms_and_ids_are_sent_bit_by_bit(values: list[float], event_id: str, other: str) -> None:
     event_id, other = (text.encode(errors="replace").decode() for text in (event_id, other))
-    terms = [Term("entity", f"{other}{number}", value) for number, value in enumerate(values)]
-    explained = ExplainedPrediction(3, 7, event_id, (("user", other),), 5, sum(values), None, 1.5, terms)
-    [found] = sent(WorkerFigures(explanations=[explained])).predictions
-    assert [(term.kind, term.name, term.value) for term in found.terms] == [tuple(term) for term in terms]
+    terms = [ScoreTerm("entity", f"{other}{number}", value) for number, value in enumerate(values)]
+    explained = ExplainedPrediction(3, 7, event_id, {"user": other}, 5, sum(values), None, 1.5, terms)
+    [found] = sent(WorkerMetrics(explanations=[explained])).predictions
+    assert [*found.terms] == terms
     assert (found.event_id, found.ids, found.score) == (event_id, {"user": other}, sum(values))
 
 
@@ -111,7 +112,7 @@ def test_terms_and_ids_are_sent_bit_by_bit(values: list[float], event_id: str, o
 @given(st.lists(st.floats(0.0, 9.9), min_size=1, max_size=50), st.sampled_from([0.5, 0.9, 0.99]))
 def test_a_quantile_is_in_the_bucket_of_the_observation(values: list[float], share: float) -> None:
     places = np.searchsorted(BOUNDS, values)
-    found = quantile(np.bincount(places, minlength=4).tolist(), BOUNDS, share)
+    found = Histogram(BOUNDS, tuple(np.bincount(places, minlength=4).tolist())).quantile(share)
     exact = sorted(values)[max(0, int(np.ceil(share * len(values) - 1e-9)) - 1)]
     edges = (0.0, *BOUNDS)
     place = int(np.searchsorted(BOUNDS, exact))
@@ -119,18 +120,27 @@ def test_a_quantile_is_in_the_bucket_of_the_observation(values: list[float], sha
     assert edges[place] <= found <= edges[place + 1]
 
 
-def test_history_holds_an_hour_and_no_more() -> None:
-    history = History()
-    for number in range(SAMPLES + 50):
-        now = INTERVAL * number
-        assert history.due(now)
-        history.add(now, sample(now, number))
-        assert not history.due(now + INTERVAL - 0.1)
-    assert len(history.figures) == SAMPLES
+def test_history_holds_an_hour_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("pipeline.monitoring.monitor.time.monotonic", lambda: now)
+    monkeypatch.setattr("pipeline.monitoring.monitor.time.time", lambda: now)
+    monitor = Monitor(Metrics(address="127.0.0.1:1"))
+
+    def update() -> None:
+        monitor.update({}, lambda _: {}, lambda: None)
+
+    for _ in range(SAMPLES + 50):
+        now += 1.5
+        update()
+        before = monitor.metrics.history
+        assert before[-1].time == now
+        now += INTERVAL - 1.5
+        update()
+        assert monitor.metrics.history is before
+    history = monitor.metrics.history
+    assert len(history) == SAMPLES
     assert SAMPLES * INTERVAL == 3600.0
-    assert history.figures[-1].records["predictions"] == SAMPLES + 49
-    found = history_of(history.figures)
-    assert len(json.dumps(msgspec.to_builtins(found))) < 200_000
+    assert len(json.dumps(msgspec.to_builtins(history_of(history)))) < 200_000
 
 
 def test_history_has_a_column_for_each_learner_and_rates_of_each_interval() -> None:
@@ -148,6 +158,6 @@ def test_history_has_a_column_for_each_learner_and_rates_of_each_interval() -> N
 
 
 def test_a_sample_of_a_worker_that_has_done_nothing_is_empty() -> None:
-    found = sample_of(WorkerFigures(), 5.0)
+    found = sample_of(WorkerMetrics(), 5.0)
     assert (found.lag_records, found.event_time_lag, found.latency, found.quality) == (None, None, None, {})
     assert set(found.records.values()) == {0}

@@ -17,11 +17,10 @@ from pipeline.broker.launch import free_ports
 from pipeline.cli import app
 from pipeline.config.settings import Config, Metrics
 from pipeline.errors import ConfigError, ForksError
-from pipeline.model.score_terms import Term
-from pipeline.monitoring.explanations import ExplainedPrediction
-from pipeline.monitoring.figures import WorkerFigures
+from pipeline.monitoring.explanations import ExplainedPrediction, ScoreTerm
+from pipeline.monitoring.metrics import WorkerMetrics
 from pipeline.monitoring.monitor import Monitor
-from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, QualityFigures, WindowFigures
+from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, LearnerQuality, WindowMetrics
 from pipeline.monitoring.readiness import Reason, Vitals
 from pipeline.monitoring.status import Status, history_of, status_of
 from pipeline.tools.top.asking import NoAnswerError, WorkerAddress
@@ -31,28 +30,32 @@ from tests.pipeline.monitoring.test_status import INFO, counts, sample
 
 HOSTILE = "[red]x\x1b[2J\u202e"
 QUALITY = {
-    "champion": QualityFigures(0.25, 0.75, 0.5, 0.01),
-    RUNNING_MEANS: QualityFigures(0.3, 0.7),
-    CONSTANT: QualityFigures(0.5, 0.5),
+    "champion": LearnerQuality("champion", 0.25, 0.75, 0.5, 0.01),
+    RUNNING_MEANS: LearnerQuality(RUNNING_MEANS, 0.3, 0.7),
+    CONSTANT: LearnerQuality(CONSTANT, 0.5, 0.5),
 }
-ERRORS = {"champion": QualityFigures(mean_absolute_error=3.25, root_mean_squared_error=4.5)}
-TERMS = [Term("entity", "user", 0.75), Term("bias", "bias", -0.5), Term("kernel", "kernel", 0.0)]
+ERRORS = {"champion": LearnerQuality("champion", mean_absolute_error=3.25, root_mean_squared_error=4.5)}
+TERMS = [
+    ScoreTerm("entity", "user", 0.75),
+    ScoreTerm("bias", "bias", -0.5),
+    ScoreTerm("kernel", "kernel", 0.0),
+]
 
 
-def figures(quality: dict[str, QualityFigures]) -> WorkerFigures:
+def metrics(quality: dict[str, LearnerQuality]) -> WorkerMetrics:
     explained = ExplainedPrediction(
-        0, 3, HOSTILE, (("user", "u7"), ("[b]e", "[i]v")), 5, 0.25, 0.5622, True, TERMS
+        0, 3, HOSTILE, {"user": "u7", "[b]e": "[i]v"}, 5, 0.25, 0.5622, True, TERMS
     )
-    return WorkerFigures(
+    return WorkerMetrics(
         states={0: "running"},
         counts={0: counts(1234)},
-        windows={0: WindowFigures(77, quality)},
+        windows={0: WindowMetrics(77, quality)},
         explanations=[explained],
         history=[sample(100.0, 0), sample(105.0, 50, champion=0.3), sample(110.0, 150, champion=0.2)],
     )
 
 
-def shown(found: WorkerFigures, width: int, reasons: Any = (), note: str = "") -> str:
+def shown(found: WorkerMetrics, width: int, reasons: Any = (), note: str = "") -> str:
     console = Console(record=True, width=width, file=io.StringIO())
     status = status_of(found, Vitals(5.0), reasons, INFO, now=7.0, clock=1e9, begun=1.0)
     console.print(StatusScreen(status, history_of(found.history), note))
@@ -61,7 +64,7 @@ def shown(found: WorkerFigures, width: int, reasons: Any = (), note: str = "") -
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_the_screen_has_what_the_page_has(width: int) -> None:
-    text = shown(figures(QUALITY), width)
+    text = shown(metrics(QUALITY), width)
     for part in (
         "ready",
         "running means",
@@ -80,7 +83,7 @@ def test_the_screen_has_what_the_page_has(width: int) -> None:
 
 
 def test_what_was_sent_moves_no_cursor_and_sets_no_colour() -> None:
-    text = shown(figures(QUALITY), 200)
+    text = shown(metrics(QUALITY), 200)
     assert r"[red]x\x1b[2J\u202e" in text
     assert "[b]e" in text
     assert "[i]v" in text
@@ -88,14 +91,14 @@ def test_what_was_sent_moves_no_cursor_and_sets_no_colour() -> None:
 
 
 def test_numbers_are_shown_by_their_error() -> None:
-    text = shown(figures(ERRORS), 160)
+    text = shown(metrics(ERRORS), 160)
     assert "3.25" in text
     assert "MAE" in text
     assert "mistakes" not in text
 
 
 def test_a_worker_that_has_done_nothing_says_so() -> None:
-    text = shown(WorkerFigures(), 100, [Reason("starting", "no session yet")], "no answer")
+    text = shown(WorkerMetrics(), 100, [Reason("starting", "no session yet")], "no answer")
     for part in (
         "not ready",
         "no session yet",
@@ -108,17 +111,17 @@ def test_a_worker_that_has_done_nothing_says_so() -> None:
 
 
 @contextmanager
-def served(found: WorkerFigures) -> Iterator[str]:
+def served(found: WorkerMetrics) -> Iterator[str]:
     [port] = free_ports(1)
     settings = Config(metrics=Metrics(address=f"127.0.0.1:{port}"))
     monitor = Monitor(settings.metrics)
-    monitor.figures = found
+    monitor.metrics = found
     with serve_monitor(monitor, settings, "the-worker"):
         yield f"127.0.0.1:{port}"
 
 
 def test_the_command_asks_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(figures(QUALITY)) as address:
+    with served(metrics(QUALITY)) as address:
         printed = CliRunner().invoke(app, ["top", address, "--once"], env={"COLUMNS": "200"})
         assert printed.exit_code == 0
         assert "the-worker" in printed.output

@@ -1,4 +1,7 @@
-"""The figures of a worker at one moment: plain values, which another thread may read."""
+"""What is known of a worker at one moment: values that never change, so that another thread can read them.
+
+A field has the name of its metric, but for a prefix: see `pipeline.monitoring.families`.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,26 @@ from typing import NamedTuple
 
 from forks import Health
 from pipeline.model.comparison import LearnerMetrics
-from pipeline.monitoring.client_statistics import ClientFigures
-from pipeline.monitoring.counts import CountFigures
+from pipeline.monitoring.client_statistics import ClientMetrics
+from pipeline.monitoring.counts import Counts
 from pipeline.monitoring.explanations import ExplainedPrediction
-from pipeline.monitoring.histogram import HistogramFigures
-from pipeline.monitoring.quality import DriftFigures, WindowFigures
-from pipeline.task.live_tables import LiveTable
+from pipeline.monitoring.histogram import Histogram
+from pipeline.monitoring.quality import DriftMetrics, WindowMetrics
 
 
-class InputFigures(NamedTuple):
-    """What an input of a partition held."""
+class InputMetrics(NamedTuple):
+    """An input of a running partition."""
 
     buffered_messages: int
     buffered_bytes: int
     paused: bool
     held_messages: int
-    lag: int | None
-    """Records between the last one processed and the end, as far as the client knows it; None if it does
-    not."""
+    lag_records: int | None
+    """None where the client does not know it."""
 
 
-class TableFigures(NamedTuple):
-    """What a live table held."""
+class TableMetrics(NamedTuple):
+    """A live table of a running partition."""
 
     rows: int
     queued: int
@@ -37,21 +38,15 @@ class TableFigures(NamedTuple):
     rejected: int
     lost_versions: int
 
-    @classmethod
-    def of(cls, table: LiveTable) -> TableFigures:
-        """Return the figures of a table."""
-        return cls(len(table.rows), len(table.queue), table.applied, table.rejected, table.lost_versions)
 
+class PartitionMetrics(NamedTuple):
+    """A running partition."""
 
-class PartitionFigures(NamedTuple):
-    """What a running partition held."""
-
-    interactions: InputFigures
-    labels: InputFigures
-    stream_time: float | None
-    """Seconds since 1970; None before the first message."""
-    event_time_lag: float | None
-    """Seconds from stream time to now, 0 where nothing is left to process; None before the first message."""
+    inputs: Mapping[str, InputMetrics]
+    """By input."""
+    stream_time_seconds: float | None
+    """None before the first message, as the next."""
+    event_time_lag_seconds: float | None
     pending_predictions: int
     closed_events: int
     early_labels: int
@@ -63,39 +58,46 @@ class PartitionFigures(NamedTuple):
     unasked_labels: int
     dead_letters_this_minute: int
     held_back: bool
-    snapshot_age: float
-    """Seconds since the last snapshot was written, or the partition restored."""
+    snapshot_age_seconds: float
     snapshot_outcomes_behind: int
-    """Outcomes learned since the last snapshot."""
-    snapshot_size: int | None
-    """Bytes; None if this worker has written none."""
+    snapshot_size_bytes: int | None
+    """None if this worker has written none."""
     entities: Mapping[str, int]
     """By table of the running statistics."""
     compared: Mapping[str, LearnerMetrics]
     """By learner, where there are challengers."""
-    tables: Mapping[str, TableFigures]
+    tables: Mapping[str, TableMetrics]
     """By live table."""
     sketches: Mapping[str, Health]
     """By learner that is FORKS."""
 
+    @property
+    def singular_values(self) -> Mapping[str, Mapping[str, float]]:
+        """The largest, the median and the smallest singular value, by learner that has some."""
+        found = {learner: each.singular_values for learner, each in self.sketches.items()}
+        return {
+            learner: {"largest": values[0], "median": values[len(values) // 2], "smallest": values[-1]}
+            for learner, values in found.items()
+            if values
+        }
 
-class RegistryFigures(NamedTuple):
+
+class RegistryMetrics(NamedTuple):
     """What the schema registry has answered this worker."""
 
     away: bool
-    found: int
-    unknown: int
-    failed: int
+    lookups: Mapping[str, int]
+    """By answer."""
 
 
 class Sample(NamedTuple):
-    """A worker at one moment."""
+    """A worker at one moment of its history."""
 
     time: float
     """Seconds since 1970."""
     records: Mapping[str, int]
     """Committed since the process has started, by topic."""
-    latency: HistogramFigures | None
+    latency: Histogram | None
     """Latencies of predictions since the process has started."""
     lag_records: int | None
     """Records of all inputs that were still to be processed; None if no client knows."""
@@ -105,29 +107,33 @@ class Sample(NamedTuple):
     """Share of mistakes, or mean absolute error, by learner or baseline."""
 
 
-class WorkerFigures(NamedTuple):
-    """All figures of a worker."""
+class WorkerMetrics(NamedTuple):
+    """A worker. It has no histograms before the first update."""
 
-    partitions: Mapping[int, PartitionFigures] = MappingProxyType({})
+    partitions: Mapping[int, PartitionMetrics] = MappingProxyType({})
     """Those that are running, by number."""
     states: Mapping[int, str] = MappingProxyType({})
     """The state of each partition that the worker has had."""
     records_left: Mapping[int, int] = MappingProxyType({})
     """Records still to read by partition that is restored."""
-    counts: Mapping[int, CountFigures] = MappingProxyType({})
+    counts: Mapping[int, Counts] = MappingProxyType({})
     """By partition that the worker has had since it started, as the next two."""
-    windows: Mapping[int, WindowFigures] = MappingProxyType({})
-    drift: Mapping[int, DriftFigures] = MappingProxyType({})
-    histograms: Mapping[str, Mapping[str, HistogramFigures]] = MappingProxyType({})
-    """By metric, without prefix, and by the value of its label, or ""."""
+    windows: Mapping[int, WindowMetrics] = MappingProxyType({})
+    drift: Mapping[int, DriftMetrics] = MappingProxyType({})
+    stage_duration_seconds: Mapping[str, Histogram] = MappingProxyType({})
+    """By stage of the loop."""
+    batch_steps: Histogram | None = None
+    transaction_duration_seconds: Histogram | None = None
+    restore_duration_seconds: Histogram | None = None
+    prediction_latency_seconds: Histogram | None = None
     transactions: int = 0
     transaction_failures: int = 0
     rebalances: int = 0
     restarts: Mapping[str, int] = MappingProxyType({})
     """Sessions that ended with an error, by reason."""
-    clients: Mapping[str, ClientFigures] = MappingProxyType({})
+    clients: Mapping[str, ClientMetrics] = MappingProxyType({})
     """Clients of librdkafka by their role."""
-    registry: RegistryFigures | None = None
+    registry: RegistryMetrics | None = None
     """None where no input needs a schema registry."""
     explanations: Sequence[ExplainedPrediction] = ()
     """Some of the latest predictions that were committed, the newest first."""

@@ -1,4 +1,4 @@
-"""Take the figures of a worker's partitions, for `pipeline.monitoring`."""
+"""Take the metrics of a worker's partitions, for `pipeline.monitoring`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from collections.abc import Callable, Iterable, Mapping
 from forks import Forks, Health
 from pipeline.config.settings import CHAMPION
 from pipeline.model.model import Model
-from pipeline.monitoring.figures import InputFigures, PartitionFigures, RegistryFigures, TableFigures
+from pipeline.monitoring.counts import INPUTS
+from pipeline.monitoring.metrics import InputMetrics, PartitionMetrics, RegistryMetrics, TableMetrics
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.task.live_tables import LiveTable
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.partition import Partition
 from pipeline.worker.source import ConsumerSource
 
 
-def figures_of(
+def metrics_of(
     partitions: Iterable[Partition], source: ConsumerSource
-) -> Callable[[Mapping[int, int]], Mapping[int, PartitionFigures]]:
-    """Return a function that takes the figures of running partitions, given the sizes of their snapshots."""
+) -> Callable[[Mapping[int, int]], Mapping[int, PartitionMetrics]]:
+    """Return a function that takes the metrics of running partitions, given the sizes of their snapshots."""
 
-    def take(sizes: Mapping[int, int]) -> Mapping[int, PartitionFigures]:
-        return {each.number: partition_figures(each, source, sizes.get(each.number)) for each in partitions}
+    def take(sizes: Mapping[int, int]) -> Mapping[int, PartitionMetrics]:
+        return {each.number: partition_metrics(each, source, sizes.get(each.number)) for each in partitions}
 
     return take
 
 
-def partition_figures(
+def partition_metrics(
     partition: Partition, source: ConsumerSource, snapshot_size: int | None
-) -> PartitionFigures:
-    """Return the figures of a running partition.
+) -> PartitionMetrics:
+    """Return the metrics of a running partition.
 
     Parameters
     ----------
@@ -43,16 +45,13 @@ def partition_figures(
     join, statistics = task.join, task.model.statistics
     lags = source.lag(number, (task.interactions.position.offset, task.labels.position.offset))
     queues = zip(partition.queues, source.paused(number), source.held(number), lags, strict=True)
-    interactions, labels = (
-        InputFigures(len(queue), queue.bytes, paused, held, lag) for queue, paused, held, lag in queues
-    )
+    inputs = [InputMetrics(len(queue), queue.bytes, paused, held, lag) for queue, paused, held, lag in queues]
     caught_up = all(queue.at_end and not len(queue) for queue in partition.queues)
     begun = task.stream_time != NO_TIMESTAMP
-    return PartitionFigures(
-        interactions=interactions,
-        labels=labels,
-        stream_time=task.stream_time / 1000 if begun else None,
-        event_time_lag=_event_time_lag(task.stream_time, caught_up=caught_up) if begun else None,
+    return PartitionMetrics(
+        inputs=dict(zip(INPUTS, inputs, strict=True)),
+        stream_time_seconds=task.stream_time / 1000 if begun else None,
+        event_time_lag_seconds=_event_time_lag(task.stream_time, caught_up=caught_up) if begun else None,
         pending_predictions=join.pending_count,
         closed_events=len(join.closed),
         early_labels=len(join.early_labels),
@@ -64,14 +63,18 @@ def partition_figures(
         unasked_labels=task.counters["unasked"],
         dead_letters_this_minute=throttle.dead_letters,
         held_back=throttle.active,
-        snapshot_age=partition.snapshot_age,
+        snapshot_age_seconds=partition.snapshot_age,
         snapshot_outcomes_behind=partition.outcomes_since_snapshot,
-        snapshot_size=snapshot_size,
+        snapshot_size_bytes=snapshot_size,
         entities={name: len(table) for name, table in statistics.named_tables()},
         compared=task.comparison.learner_metrics if task.comparison else {},
-        tables={table.features.name: TableFigures.of(table) for table in task.tables.tables},
+        tables={table.features.name: _table(table) for table in task.tables.tables},
         sketches=_sketches(task.model),
     )
+
+
+def _table(table: LiveTable) -> TableMetrics:
+    return TableMetrics(len(table.rows), len(table.queue), table.applied, table.rejected, table.lost_versions)
 
 
 def _event_time_lag(stream_time: int, *, caught_up: bool) -> float:
@@ -86,9 +89,10 @@ def _sketches(model: Model) -> dict[str, Health]:
     return {name: learner.health() for name, learner in learners.items() if isinstance(learner, Forks)}
 
 
-def registry_figures(source: ConsumerSource) -> RegistryFigures | None:
+def registry_metrics(source: ConsumerSource) -> RegistryMetrics | None:
     """Return what the schema registry has answered; None where no input needs one."""
     lookup = source.lookup
     if lookup is None:
         return None
-    return RegistryFigures(lookup.away, lookup.found, lookup.unknown, lookup.failed)
+    lookups = {"found": lookup.found, "unknown": lookup.unknown, "failed": lookup.failed}
+    return RegistryMetrics(lookup.away, lookups)
