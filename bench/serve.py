@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,12 +28,10 @@ from bench.sizes import ENTITIES, snapshot_bytes
 from pipeline.broker.launch import free_ports
 from pipeline.config.settings import Config
 from pipeline.model.factory import ModelFactory
-from pipeline.monitoring.http_server import listening
+from pipeline.monitoring.http_server import listening, serve
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction
-from pipeline.serving.answers import FollowerFigures, Scores
-from pipeline.serving.application import Application
-from pipeline.serving.http_server import BACKLOG, ScoreServer
+from pipeline.serving.answers import FollowerFigures
+from pipeline.serving.application import application, server_limits
 from pipeline.serving.served_model import ServedModel
 
 CANDIDATES: Final = 200
@@ -53,7 +52,7 @@ class Request(msgspec.Struct):
 
 
 class OneModel:
-    """What `Application` needs of a follower, with a model that follows nothing."""
+    """What `application` needs of a follower, with a model that follows nothing."""
 
     figures = FollowerFigures((), 0.0, None)
 
@@ -66,17 +65,10 @@ class OneModel:
         """Return the partition of a key."""
         return 0
 
-    def score(
-        self,
-        partition: int,  # noqa: ARG002 - there is one
-        interactions: Sequence[Interaction],
-        *,
-        challenger: str | None = None,
-        explain: bool = False,
-        variances: bool = False,
-    ) -> Scores:
-        """Score candidates."""
-        return self._served.score(interactions, challenger, explain=explain, variances=variances)
+    @contextmanager
+    def lend_model(self, _: int) -> Iterator[ServedModel]:
+        """Lend the model of a partition, of which there is one."""
+        yield self._served
 
 
 def _answering(answer: Callable[[bytes], bytes]) -> ASGIApp:
@@ -97,7 +89,7 @@ def _answering(answer: Callable[[bytes], bytes]) -> ASGIApp:
 
 
 def _forks() -> ASGIApp:
-    return Application(OneModel(), Config(), {})
+    return application(OneModel(), Config(), {})
 
 
 def _echo() -> ASGIApp:
@@ -190,9 +182,9 @@ scikit-learn scores one candidate after the other, as River does, or all at once
 
 
 def _serve(name: str, port: int) -> None:
-    server = ScoreServer(SERVERS[name](), 5_000)
-    with listening(f"127.0.0.1:{port}", "bench", BACKLOG) as listener:
-        server.run(listener)
+    limits = server_limits(Config().serve)
+    with listening(f"127.0.0.1:{port}", "bench") as listener, serve(SERVERS[name](), listener, limits):
+        threading.Event().wait()
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def restore_and_score(path: Path) -> Memory:
     model = factory.new_model()
     unpack(path.read_bytes(), model)
     candidates = [KuaiRecInteraction("", 7, video, 0, 10_000) for video in range(CANDIDATES)]
-    ServedModel(0, model, {}, 0).score(candidates, None, explain=False)
+    ServedModel(0, model, {}, 0).score_candidates(candidates)
     after, peak = _resident(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     return Memory(before, after, max(after, peak))  # the system counts pages a little late
 

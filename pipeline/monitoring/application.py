@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from pipeline.config.settings import Config
 from pipeline.monitoring.families import WorkerCollector
+from pipeline.monitoring.http_server import Limits
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.page import StatusPage
 from pipeline.monitoring.readiness import alive, alive_limit, not_ready
@@ -26,6 +27,8 @@ from pipeline.monitoring.status import history_of, status_of
 
 CACHE_SECONDS: Final = 1.0
 """Seconds for which an answer that costs something is used again: however many ask, it is made once."""
+SERVER_LIMITS: Final = Limits(patience=5.0, connections=256, keep_alive=0, grace=1)
+"""What clients of a worker's server may take: probes and scrapes are single requests."""
 NO_STORE: Final = {"cache-control": "no-store"}
 NO_SNIFF: Final = {"x-content-type-options": "nosniff"}
 

@@ -5,29 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from pipeline.model.score_terms import Term
+import msgspec
 
 FollowingState: TypeAlias = Literal["restoring", "following", "failed"]
 """What a follower does with a partition."""
 
 
-class StoredPoint(NamedTuple):
-    """A stored point of the kernel part, as it is near a candidate."""
+class ScoreTerm(msgspec.Struct, frozen=True, gc=False):
+    """A part of a score."""
+
+    kind: str
+    """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
+    itself, or a part of the learner: `bias`, `kernel`, `clipping`."""
+    name: str
+    """What the entity or table is called; else the kind."""
+    value: float
+
+
+class NearPoint(msgspec.Struct, frozen=True, gc=False):
+    """A stored point of the kernel part, near the candidate."""
 
     distance: float
     """In the kernel's scaled inputs."""
     kernel: float
     """The kernel's value, from 0 to 1."""
     outcome: int | None
-    """Sequence of the outcome that it came from; None where that is not known."""
+    """Sequence of the outcome that it came from; null where that is not known."""
 
 
-class ScoreExplanation(NamedTuple):
+class Explanation(msgspec.Struct, frozen=True, gc=False):
     """Why a score is what it is."""
 
-    terms: list[Term]
+    terms: list[ScoreTerm]
     """Their sum is the score, but for rounding errors below 1e-12."""
-    nearest: list[StoredPoint]
+    nearest: list[NearPoint]
     """Stored points of the kernel part, the nearest first."""
 
 
@@ -53,7 +64,7 @@ class Scores(NamedTuple):
     predicted: list[bool] | list[float]
     unknown: list[tuple[str, ...]]
     """Of each candidate, the names of entities of which the model remembers no label."""
-    explanations: list[ScoreExplanation] | None
+    explanations: list[Explanation] | None
     """None where they were not asked for."""
     variances: list[float] | None = None
     """Of the champion's scores, see `forks.Forks.variances`; None where they were not asked for."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import structlog
@@ -34,13 +34,12 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.records import outcome_decoder
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction
 from pipeline.records.names import state_key
 from pipeline.records.outcome_decoder import OutcomeDecoder
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import state_of
-from pipeline.serving.answers import FollowerFigures, PartitionNotReadyError, Scores
+from pipeline.serving.answers import FollowerFigures, PartitionNotReadyError
 from pipeline.serving.exploration import warm_up_thompson
 from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Restored, TableFollower
 from pipeline.serving.restoring import ModelRestorer
@@ -102,42 +101,17 @@ class Follower:
         """Return the partition that messages with this key are in."""
         return partition_of_key(str(key).encode(), len(self._partitions))
 
-    def score(
-        self,
-        partition: int,
-        interactions: Sequence[Interaction],
-        *,
-        challenger: str | None = None,
-        explain: bool = False,
-        variances: bool = False,
-    ) -> Scores:
-        """Score candidates with the model of a partition as it is now; nothing is learned.
-
-        Parameters
-        ----------
-        partition
-            Its number.
-        interactions
-            The candidates: interactions that have not happened, at least one.
-        challenger
-            The challenger whose scores are wanted; None for the champion's.
-        explain
-            Whether the scores are to be explained.
-        variances
-            Whether the variances of the champion's scores are wanted.
+    def lend_model(self, partition: int) -> AbstractContextManager[ServedModel]:
+        """Lend the model of a partition as it is now: it learns nothing inside the block.
 
         Raises
         ------
         PartitionNotReadyError
-            The partition's model is not restored, or cannot follow.
-        UnknownChallengerError
-            There is no such challenger.
+            The model is not restored, or cannot follow.
         """
         if partition >= len(self._partitions):
             raise PartitionNotReadyError(partition, "the follower has not started", FIGURES_INTERVAL)
-        return self._partitions[partition].score(
-            interactions, challenger, explain=explain, variances=variances
-        )
+        return self._partitions[partition].lend_model()
 
     def start(self) -> None:
         """Begin to restore and to follow, in a thread of its own; brokers and topics are checked first.

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pipeline.serving.answers import FollowerFigures, PartitionFigures
+from pipeline.serving.answers import FollowerFigures, PartitionFigures, Scores
 from pipeline.serving.score_log import ScoreLog
 from pipeline.serving.scoring_answers import ReadyAnswer
 
@@ -63,6 +63,14 @@ class RequestMetrics:
             buckets=(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0),
             registry=registry,
         )
+
+    def note_answer(self, scores: Scores, age_ms: int | None) -> None:
+        """Count the candidates of an answer, and note its age; None where that is not known."""
+        self.candidates.observe(len(scores.scores))
+        if unknown := sum(map(bool, scores.unknown)):
+            self.unknown.inc(unknown)
+        if age_ms is not None:
+            self.age.observe(age_ms / 1000)
 
 
 class _OfPartitions(NamedTuple):

@@ -6,14 +6,14 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
 from pipeline.errors import StateError
 from pipeline.log.outputs import OutcomeChunk
-from pipeline.records.inputs import Interaction
 from pipeline.recovery.libraries import arithmetic_of
-from pipeline.serving.answers import PartitionFigures, PartitionNotReadyError, Scores
+from pipeline.serving.answers import PartitionFigures, PartitionNotReadyError
 from pipeline.serving.served_model import ServedModel
 from pipeline.task.state import State
 
@@ -80,7 +80,7 @@ class Target(NamedTuple):
 class FollowedPartition:
     """The model of a partition, behind a lock, and what is known of what it has to learn yet.
 
-    All but `score` and `figures` is for the follower's own thread.
+    All but `lend_model` and `figures` is for the follower's own thread.
 
     Parameters
     ----------
@@ -123,26 +123,25 @@ class FollowedPartition:
 
     # What other threads call.
 
-    def score(
-        self,
-        interactions: Sequence[Interaction],
-        challenger: str | None,
-        *,
-        explain: bool,
-        variances: bool = False,
-    ) -> Scores:
-        """Score candidates: see `pipeline.serving.follower.Follower.score`."""
+    @contextmanager
+    def lend_model(self) -> Iterator[ServedModel]:
+        """Lend the model, which learns nothing inside the block.
+
+        Raises
+        ------
+        PartitionNotReadyError
+            It is not restored, or cannot follow.
+        """
         if not self._lock.acquire(blocking=False):
             self._wanted = True
             self._lock.acquire()
         try:
-            served = self._served
             if self._failure is not None:
                 raise PartitionNotReadyError(self.number, self._failure, RESTORE_PAUSE)
-            if served is None:
+            if self._served is None:
                 left = f", {self.records_left:,} records are left" if self.records_left else ""
                 raise PartitionNotReadyError(self.number, f"it is being restored{left}", RETRY_AFTER)
-            return served.score(interactions, challenger, explain=explain, variances=variances)
+            yield self._served
         finally:
             self._lock.release()
 

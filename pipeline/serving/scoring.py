@@ -17,7 +17,7 @@ from pipeline.model.columns import ModelOutputs
 from pipeline.model.model import Model
 from pipeline.model.score_terms import score_terms
 from pipeline.records.inputs import Interaction
-from pipeline.serving.answers import ScoreExplanation, StoredPoint, UnknownChallengerError
+from pipeline.serving.answers import Explanation, NearPoint, ScoreTerm, UnknownChallengerError
 from pipeline.serving.origins import PointOrigins
 
 NEAREST: Final = 3
@@ -101,13 +101,13 @@ def unknown_entities(model: Model, interactions: Sequence[Interaction]) -> list[
     return [tuple(name for name, place, unknown in new if ids[place] in unknown) for ids in rows]
 
 
-def explain(
+def explain_scores(
     model: Model,
     interactions: Sequence[Interaction],
     features: NDArray[np.float64],
     origins: PointOrigins,
     challenger: str | None,
-) -> list[ScoreExplanation]:
+) -> list[Explanation]:
     """Split scores into terms, and find the stored points that are near the candidates.
 
     Parameters
@@ -131,17 +131,13 @@ def explain(
         near = []
         if isinstance(learner, Forks):
             near = learner.nearest_one(model.context(interaction, row), NEAREST)
-        found.append(
-            ScoreExplanation(
-                terms,
-                [
-                    StoredPoint(
-                        each.distance,
-                        each.kernel,
-                        origins.of(each.learned_before) if challenger is None else None,
-                    )
-                    for each in near
-                ],
+        points = [
+            NearPoint(
+                each.distance,
+                each.kernel,
+                origins.of(each.learned_before) if challenger is None else None,
             )
-        )
+            for each in near
+        ]
+        found.append(Explanation([ScoreTerm(*term) for term in terms], points))
     return found

@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from http import HTTPStatus
 
 import msgspec
 
-from pipeline.serving.answers import FollowerFigures, FollowingState, Scores
+from pipeline.serving.answers import Explanation, FollowerFigures, FollowingState, PartitionFigures, Scores
 from pipeline.serving.exploration import Choice
 from pipeline.serving.scoring_requests import RequestError
-
-
-class ScoreTerm(msgspec.Struct, frozen=True, gc=False):
-    """A part of a score."""
-
-    kind: str
-    """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
-    itself, or a part of the learner: `bias`, `kernel`, `clipping`."""
-    name: str
-    """What the entity or table is called; else the kind."""
-    value: float
-
-
-class NearPoint(msgspec.Struct, frozen=True, gc=False):
-    """A stored point of the kernel part, near the candidate."""
-
-    distance: float
-    """In the kernel's scaled inputs."""
-    kernel: float
-    """The kernel's value, from 0 to 1."""
-    outcome: int | None
-    """Sequence of the outcome that it came from; null where that is not known."""
-
-
-class Explanation(msgspec.Struct, frozen=True, gc=False):
-    """Why a score is what it is."""
-
-    terms: list[ScoreTerm]
-    """Their sum is the score, but for rounding errors below 1e-12."""
-    nearest: list[NearPoint]
-    """Stored points of the kernel part, the nearest first."""
 
 
 class ItemScore(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -93,54 +63,43 @@ class ScoreAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The same for the candidate with the highest score, which the greedy policy shows."""
 
     @classmethod
-    def of(
-        cls, scores: Scores, now: int, challenger: str | None, choice: Choice | None = None
-    ) -> ScoreAnswer:
-        """Return the answer that scores are, at this time in milliseconds."""
-        answer = cls._of_scores(scores, now, challenger)
+    def of(cls, scores: Scores, now: int, challenger: str | None, choice: Choice | None) -> ScoreAnswer:
+        """Return the answer that scores are.
+
+        Parameters
+        ----------
+        scores
+            The scores.
+        now
+            The time, in milliseconds.
+        challenger
+            The challenger that scored; None for the champion.
+        choice
+            The candidate that was drawn; None where nothing is explored.
+        """
+        none: Sequence[None] = [None] * len(scores.scores)
+        rows = zip(
+            scores.scores,
+            scores.predicted,
+            scores.probabilities,
+            scores.unknown,
+            scores.explanations or none,
+            choice.propensities if choice else none,
+            strict=True,
+        )
+        items = [ItemScore(*row) for row in rows]
+        as_of = scores.as_of if scores.as_of >= 0 else None
+        age = None if as_of is None else max(0, now - as_of)
+        answer = cls(scores.partition, scores.model_version, scores.epoch, as_of, age, items, challenger)
         if choice is None:
             return answer
         return msgspec.structs.replace(
             answer,
-            items=[
-                msgspec.structs.replace(item, propensity=each)
-                for item, each in zip(answer.items, choice.propensities, strict=True)
-            ],
             chosen=choice.chosen,
             target_propensity=float(choice.chosen == choice.greedy),
-            estimate=answer.items[choice.chosen].expected,
-            target_estimate=answer.items[choice.greedy].expected,
+            estimate=items[choice.chosen].expected,
+            target_estimate=items[choice.greedy].expected,
         )
-
-    @classmethod
-    def _of_scores(cls, scores: Scores, now: int, challenger: str | None) -> ScoreAnswer:
-        if scores.explanations is None:
-            rows = zip(scores.scores, scores.predicted, scores.probabilities, scores.unknown, strict=True)
-            items = [ItemScore(*row) for row in rows]
-        else:
-            items = [
-                ItemScore(
-                    score,
-                    predicted,
-                    probability,
-                    unknown,
-                    Explanation(
-                        [ScoreTerm(*term) for term in explanation.terms],
-                        [NearPoint(*point) for point in explanation.nearest],
-                    ),
-                )
-                for score, predicted, probability, unknown, explanation in zip(
-                    scores.scores,
-                    scores.predicted,
-                    scores.probabilities,
-                    scores.unknown,
-                    scores.explanations,
-                    strict=True,
-                )
-            ]
-        as_of = scores.as_of if scores.as_of >= 0 else None
-        age = None if as_of is None else max(0, now - as_of)
-        return cls(scores.partition, scores.model_version, scores.epoch, as_of, age, items, challenger)
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -160,8 +119,8 @@ class Problem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @classmethod
     def of(cls, error: RequestError) -> Problem:
         """Return the problem that an error is."""
-        title = HTTPStatus(error.status).phrase
-        return cls(title, error.status, error.detail, error.field, error.retry_after)
+        title = HTTPStatus(error.status_code).phrase
+        return cls(title, error.status_code, error.detail, error.field, error.retry_after)
 
 
 class ScoreAnswers(msgspec.Struct, frozen=True, gc=False):
@@ -192,6 +151,15 @@ class ModelPartition(msgspec.Struct, frozen=True, gc=False):
     settings: dict[str, str]
     """Those that the model's outputs depend on."""
 
+    @classmethod
+    def of(cls, figures: PartitionFigures, now: float) -> ModelPartition:
+        """Return the model of a partition at this time of the monotonic clock."""
+        shown = figures._asdict()
+        current_at = shown.pop("current_at")
+        shown["lag_s"] = None if current_at is None else round(max(0.0, now - current_at), 3)
+        shown["as_of"] = figures.as_of if figures.as_of >= 0 else None
+        return cls(**shown)
+
 
 class ModelAnswer(msgspec.Struct, frozen=True, gc=False):
     """The models that a follower holds."""
@@ -210,22 +178,7 @@ class ModelAnswer(msgspec.Struct, frozen=True, gc=False):
     def of(cls, figures: FollowerFigures, stream: str, group: str, versions: dict[str, str]) -> ModelAnswer:
         """Return the models of a follower's figures."""
         now = time.monotonic()
-        partitions = [
-            ModelPartition(
-                each.partition,
-                each.state,
-                each.reason,
-                each.model_version,
-                each.epoch,
-                each.as_of if each.as_of >= 0 else None,
-                each.lag,
-                None if each.current_at is None else round(max(0.0, now - each.current_at), 3),
-                each.records_left,
-                each.challengers,
-                dict(each.settings),
-            )
-            for each in figures.partitions
-        ]
+        partitions = [ModelPartition.of(each, now) for each in figures.partitions]
         return cls(stream, group, versions, figures.folds_per_second, figures.brokers, partitions)
 
 

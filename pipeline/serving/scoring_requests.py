@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from starlette.exceptions import HTTPException
 
 from pipeline.config.pointer import nested
 from pipeline.config.settings import Join, Serve
@@ -30,7 +31,7 @@ _AT: Final = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTAL
 _NAMED: Final = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
 
 
-class RequestError(Exception):
+class RequestError(HTTPException):
     """A request that cannot be answered.
 
     Parameters
@@ -56,12 +57,12 @@ class RequestError(Exception):
         *,
         close: bool = False,
     ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
+        headers = {"connection": "close"} if close else {}
+        if retry_after is not None:
+            headers["retry-after"] = str(max(1, round(retry_after)))
+        super().__init__(status, detail, headers)
         self.field = field
         self.retry_after = retry_after
-        self.close = close
 
 
 class ScoreRequest(NamedTuple):

@@ -12,8 +12,7 @@ from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.recovery.libraries import ARITHMETIC_HERE
 from pipeline.serving.answers import Scores
 from pipeline.serving.origins import PointOrigins
-from pipeline.serving.scoring import explain as explain_scores
-from pipeline.serving.scoring import message_values, scores_of, unknown_entities
+from pipeline.serving.scoring import explain_scores, message_values, scores_of, unknown_entities
 
 
 class ServedModel:
@@ -89,12 +88,12 @@ class ServedModel:
         self._model.learn_columns(outcomes)
         self._origins.note(learner, updates, outcomes)
 
-    def score(
+    def score_candidates(
         self,
         interactions: Sequence[Interaction],
-        challenger: str | None,
+        challenger: str | None = None,
         *,
-        explain: bool,
+        explain: bool = False,
         variances: bool = False,
     ) -> Scores:
         """Score candidates; the model does not change.
@@ -102,7 +101,7 @@ class ServedModel:
         Parameters
         ----------
         interactions
-            The candidates.
+            The candidates, at least one: interactions that have not happened.
         challenger
             The challenger whose scores are wanted; None for the champion's.
         explain

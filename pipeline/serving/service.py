@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from queue import SimpleQueue
 
 import structlog
 
 from pipeline.config.settings import Config
-from pipeline.monitoring.http_server import listening
-from pipeline.serving.application import Application
+from pipeline.monitoring.http_server import listening, serve
+from pipeline.serving.application import application, server_limits
 from pipeline.serving.follower import Follower
-from pipeline.serving.http_server import BACKLOG, ScoreServer
 from pipeline.serving.score_log import ScoreLog
 
 
@@ -42,8 +42,8 @@ class Service:
             name: version(name) for name in ("forks-stream", "numpy", "scipy", "numba", "confluent-kafka")
         }
         versions["python"] = platform.python_version()
-        app = Application(self._follower, config, versions, self._score_log)
-        self._server = ScoreServer(app, config.serve.timeout)
+        self._app = application(self._follower, config, versions, self._score_log)
+        self._stop: SimpleQueue[None] = SimpleQueue()  # a signal handler may put, whatever it interrupts
 
     def run(self) -> None:
         """Answer requests until `stop`, then finish those that are under way.
@@ -58,17 +58,18 @@ class Service:
         log = structlog.get_logger()
         address = self._config.serve.address
         with ExitStack() as stack:
-            listener = stack.enter_context(listening(address, "serve.address", BACKLOG))
+            listener = stack.enter_context(listening(address, "serve.address"))
             if self._score_log is not None:
                 stack.callback(self._score_log.close)
             stack.enter_context(self._following())
             log.info("answering", address=address, partitions=self._follower.partitions)
-            self._server.run(listener)
+            with serve(self._app, listener, server_limits(self._config.serve)):
+                self._stop.get()
         log.info("stopped")
 
     def stop(self) -> None:
         """End, once all requests under way are answered. A signal handler or another thread may call it."""
-        self._server.stop()
+        self._stop.put(None)
 
     @contextmanager
     def _following(self) -> Iterator[None]:

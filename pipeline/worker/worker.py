@@ -82,11 +82,15 @@ def serve_monitor(monitor: Monitor, config: Config, instance: str) -> Iterator[N
     ConfigError
         The address cannot be listened on.
     """
-    if not monitor.active:
+    address = config.metrics.address
+    if address is None:
         yield
         return
-    from pipeline.monitoring.application import application  # noqa: PLC0415 - a worker without an address
-    from pipeline.monitoring.http_server import serve  # noqa: PLC0415 - starts sooner without both
+    from pipeline.monitoring.application import (  # noqa: PLC0415 - a worker without an address
+        SERVER_LIMITS,
+        application,
+    )
+    from pipeline.monitoring.http_server import listening, serve  # noqa: PLC0415 - starts sooner without both
 
     info: Mapping[str, str] = {
         "worker": instance,
@@ -95,7 +99,8 @@ def serve_monitor(monitor: Monitor, config: Config, instance: str) -> Iterator[N
         "librdkafka": confluent_kafka.libversion()[0],
         "python": platform.python_version(),
     }
-    with serve(application(monitor, config, info), config.metrics.address, "metrics.address"):
+    app = application(monitor, config, info)
+    with listening(address, "metrics.address") as listener, serve(app, listener, SERVER_LIMITS):
         yield
 
 

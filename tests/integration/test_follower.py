@@ -107,7 +107,8 @@ class Answers:
         challenger = challengers[self.count % len(challengers)]
         self.count += 1
         try:
-            scores = follower.score(follower.partition_of(user), made, challenger=challenger)
+            with follower.lend_model(follower.partition_of(user)) as model:
+                scores = model.score_candidates(made, challenger)
         except PartitionNotReadyError:
             return
         self.log(scores, made, challenger)
@@ -285,8 +286,9 @@ def test_outcomes_lost_to_retention_are_said_and_a_later_snapshot_is_gone_on_fro
                 until(lambda: figures(follower)[0].state == "failed", "the loss")
                 [figure] = figures(follower)
                 assert "are not in the log any more: a later snapshot is needed" in (figure.reason or "")
-                with pytest.raises(PartitionNotReadyError, match="partition 0 is not ready: outcomes"):
-                    follower.score(0, [CandidateType.of(pipeline.topics.stream).make(1, (1, 1), ())])
+                not_ready = pytest.raises(PartitionNotReadyError, match="partition 0 is not ready: outcomes")
+                with not_ready, follower.lend_model(0):
+                    pass
                 feed.send(1_500)
                 until(partial(outcomes.reached, feed.labels), "outcomes after another snapshot", worker)
                 for each in (before, follower):

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from prometheus_client.core import Metric
 
 from pipeline.broker.launch import free_ports
 from pipeline.config.settings import Config
 from pipeline.config.stream import Stream
-from pipeline.model.score_terms import Term
-from pipeline.monitoring.http_server import listening
+from pipeline.monitoring.http_server import listening, serve
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction
 from pipeline.recovery.libraries import ARITHMETIC_HERE
 from pipeline.serving.answers import (
+    Explanation,
     FollowerFigures,
+    NearPoint,
     PartitionFigures,
     PartitionNotReadyError,
-    ScoreExplanation,
     Scores,
-    StoredPoint,
+    ScoreTerm,
     UnknownChallengerError,
 )
-from pipeline.serving.application import Application
-from pipeline.serving.http_server import BACKLOG, ScoreServer
+from pipeline.serving.application import application, server_limits
 from pipeline.serving.metrics import follower_registry
 from pipeline.serving.score_log import ScoreLog
 
@@ -80,24 +78,34 @@ class FakeFollower:
     def partition_of(self, key: Id) -> int:
         return len(str(key)) % 2
 
-    def score(
+    @contextmanager
+    def lend_model(self, partition: int) -> Iterator[FakeModel]:
+        if self.failure is not None:
+            raise self.failure
+        yield FakeModel(partition, self.asked)
+
+
+class FakeModel(NamedTuple):
+    """The model of a partition of the fake follower."""
+
+    partition: int
+    asked: list[list[Interaction]]
+
+    def score_candidates(
         self,
-        partition: int,
         interactions: Sequence[Interaction],
-        *,
         challenger: str | None = None,
+        *,
         explain: bool = False,
         variances: bool = False,
     ) -> Scores:
-        if self.failure is not None:
-            raise self.failure
         if challenger not in {None, "wider"}:
             raise UnknownChallengerError(challenger or "", ("wider",))
         self.asked.append([*interactions])
         scores = [score_of(each.ids) for each in interactions]
-        why = ScoreExplanation([Term("bias", "bias", 0.5)], [StoredPoint(0.25, 0.75, 7)])
+        why = Explanation([ScoreTerm("bias", "bias", 0.5)], [NearPoint(0.25, 0.75, 7)])
         return Scores(
-            partition=partition,
+            partition=self.partition,
             model_version=41,
             epoch=0,
             arithmetic=ARITHMETIC_HERE,
@@ -122,17 +130,17 @@ NOT_READY: Final = PartitionNotReadyError(1, "it is being restored", 2.0)
 
 @contextmanager
 def served(
-    follower: FakeFollower, config: Config, log: ScoreLog | None = None, port: int | None = None
+    follower: FakeFollower,
+    config: Config,
+    log: ScoreLog | None = None,
+    port: int | None = None,
+    connections: int | None = None,
 ) -> Iterator[str]:
     """A real server in a thread, at the address that this yields."""
+    limits = server_limits(config.serve)
+    if connections is not None:
+        limits = limits._replace(connections=connections)
     address = f"127.0.0.1:{port or free_ports(1)[0]}"
-    server = ScoreServer(Application(follower, config, {"forks-stream": "0"}, log), config.serve.timeout)
-    with listening(address, "serve.address", BACKLOG) as listener:
-        thread = threading.Thread(target=server.run, args=(listener,))
-        thread.start()
-        try:
-            yield address
-        finally:
-            server.stop()
-            thread.join(60.0)
-            assert not thread.is_alive()
+    app = application(follower, config, {"forks-stream": "0"}, log)
+    with listening(address, "serve.address") as listener, serve(app, listener, limits):
+        yield address

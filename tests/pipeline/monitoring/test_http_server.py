@@ -21,8 +21,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pipeline.broker.launch import free_ports
 from pipeline.config.settings import Config, Features, Join, Metrics, Worker, host_and_port
 from pipeline.errors import ConfigError
-from pipeline.monitoring import http_server
-from pipeline.monitoring.http_server import BACKLOG, MAX_CONNECTIONS
+from pipeline.monitoring import application
+from pipeline.monitoring.application import SERVER_LIMITS
 from pipeline.monitoring.monitor import Monitor
 from pipeline.worker.worker import serve_monitor
 from tests.pipeline.monitoring.test_status import sample
@@ -201,10 +201,18 @@ def test_requests_that_are_none_are_refused_and_cost_nothing(
     assert ask(server[0], "/livez")[0] == 200
 
 
-def test_slow_clients_are_cut_off(server: tuple[str, Monitor], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server that gives a request half a second."""
+    monkeypatch.setattr(application, "SERVER_LIMITS", SERVER_LIMITS._replace(patience=0.5))
+    address = free_address()
+    with served(address):
+        yield address
+
+
+def test_slow_clients_are_cut_off(hurried: str) -> None:
     """Half a request, nothing at all, a line at a time, an answer that is not read."""
-    monkeypatch.setattr(http_server, "DEADLINE", 0.5)
-    address, _ = server
+    address = hurried
     half, silent = connect(address, b"GET /livez HTTP/1.1\r\nhost:"), connect(address)
     unread = connect(address, b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n" * 200)
     assert ask(address, "/livez")[0] == 200
@@ -234,7 +242,7 @@ def test_thousands_of_connections_neither_fill_the_server_nor_hold_up_a_probe(
             if number % 300 == 299:
                 assert ask(address, "/livez")[0] == 200
                 theirs = psutil.Process().num_fds() - before - (number + 1)
-                assert theirs <= MAX_CONNECTIONS + 2 * BACKLOG
+                assert theirs <= 1.5 * SERVER_LIMITS.connections
     assert ask(address, "/readyz")[0] == 503
 
 

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from pipeline.config.settings import Config, Serve
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.serving.answers import PartitionNotReadyError
-from pipeline.serving.application import Application
+from pipeline.serving.application import application
 from pipeline.serving.exploration import Exploration, Strategy, choose
 from pipeline.serving.score_log import LoggedChoice, ScoreLog, ScoreLogLine, read_score_log
 from tests.support.examples import examples
@@ -30,7 +30,7 @@ ONE = {"user_id": 7, "items": [{"video_id": 1}]}
 
 
 def client(follower: FakeFollower, config: Config | None = None, log: ScoreLog | None = None) -> TestClient:
-    app = Application(follower, config or Config(), {"forks-stream": "0"}, log)
+    app = application(follower, config or Config(), {"forks-stream": "0"}, log)
     return TestClient(app, raise_server_exceptions=True)
 
 
@@ -300,7 +300,7 @@ def test_a_fault_of_the_follower_is_no_end_of_it(follower: FakeFollower) -> None
 
 
 def test_more_requests_than_are_allowed_are_refused_before_one_is_scored(follower: FakeFollower) -> None:
-    app = Application(follower, Config(serve=SMALL), {})
+    app = application(follower, Config(serve=SMALL), {})
     sent: list[list[Any]] = []
 
     async def ask() -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from forks.client import answers
+from pipeline.serving import answers as served
 from pipeline.serving import scoring_answers
 
 
@@ -14,9 +15,9 @@ from pipeline.serving import scoring_answers
     [
         (answers.Scores, scoring_answers.ScoreAnswer),
         (answers.ItemScore, scoring_answers.ItemScore),
-        (answers.Explanation, scoring_answers.Explanation),
-        (answers.NearPoint, scoring_answers.NearPoint),
-        (answers.ScoreTerm, scoring_answers.ScoreTerm),
+        (answers.Explanation, served.Explanation),
+        (answers.NearPoint, served.NearPoint),
+        (answers.ScoreTerm, served.ScoreTerm),
     ],
 )
 def test_the_client_reads_every_field_that_a_follower_writes(

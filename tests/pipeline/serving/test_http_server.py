@@ -8,17 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import Any
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from forks.client import Client
 from pipeline.broker.launch import free_ports
 from pipeline.config.settings import Config, Serve, host_and_port
-from pipeline.serving import http_server
-from pipeline.serving.http_server import KeptProtocol
-from tests.support.serving import FakeFollower, served
+from pipeline.monitoring.http_server import BoundedProtocol
+from tests.support.serving import FakeFollower, FakeModel, served
 
 SECONDS = 20.0
 """For an answer, on a busy machine."""
@@ -82,14 +80,14 @@ def test_many_requests_go_over_one_connection(address: str) -> None:
 def test_a_body_is_sent_at_once_with_its_headers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not after the client's delayed confirmation of the headers, 40 ms later."""
     seen: list[int] = []
-    before = KeptProtocol.data_received
+    before = BoundedProtocol.data_received
 
-    def data_received(self: KeptProtocol, data: bytes) -> None:
+    def data_received(self: BoundedProtocol, data: bytes) -> None:
         connected = self.transport.get_extra_info("socket")
         seen.append(connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         before(self, data)
 
-    monkeypatch.setattr(KeptProtocol, "data_received", data_received)
+    monkeypatch.setattr(BoundedProtocol, "data_received", data_received)
     assert ask(address) == 200
     assert seen
     assert all(seen)
@@ -150,16 +148,57 @@ def test_an_answer_that_is_not_read_ends_its_connection(address: str) -> None:
     assert ask(address) == 200
 
 
-def test_connections_are_limited_and_idle_ones_make_room(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 10)
-    with ExitStack() as stack:
-        idle = [stack.enter_context(connect(address, WHOLE)) for _ in range(10)]
-        for client in idle:
-            assert client.recv(12) == b"HTTP/1.1 200"
+def test_answers_to_requests_in_a_row_that_are_not_read_end_their_connection(address: str) -> None:
+    """The requests have all come when the answers begin to wait for the client."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.settimeout(SECONDS)
+    client.connect(host_and_port(address))
+    client.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n" * 5_000)
+    end = time.monotonic() + SECONDS
+    with pytest.raises(OSError, match=r"reset|[Pp]ipe"):  # noqa: PT012 - until the server has had enough
+        while time.monotonic() < end:
+            client.sendall(b"\r\n")
+            time.sleep(0.05)
+    client.close()
+
+
+def test_a_body_that_is_refused_by_its_path_has_no_more_time_than_others(address: str) -> None:
+    client = connect(address, b"POST /nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n")
+    assert client.recv(12) == b"HTTP/1.1 404"
+    begun = time.monotonic()
+    rest(client)
+    assert time.monotonic() - begun < SECONDS
+
+
+def test_an_answer_that_is_read_late_leaves_its_connection_to_others(address: str) -> None:
+    items = [{"video_id": number} for number in range(1_000)]
+    text = json.dumps({"user_id": 7, "items": items, "explain": True}).encode()
+    connection = http.client.HTTPConnection(*host_and_port(address), timeout=SECONDS)
+    connection.connect()
+    first = connection.sock
+    first.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    connection.request("POST", "/v1/score", text, {"content-type": "application/json"})
+    answer = connection.getresponse()
+    time.sleep(0.2)
+    assert len(json.loads(answer.read())["items"]) == 1_000
+    time.sleep(1.0)  # longer than a request has
+    connection.request("POST", "/v1/score", BODY, {"content-type": "application/json"})
+    assert connection.getresponse().status == 200
+    assert connection.sock is first
+    connection.close()
+
+
+@pytest.mark.parametrize("begin", [WHOLE, WHOLE[:-5], HEAD, b""])
+def test_connections_are_limited_and_idle_or_slow_ones_make_room(begin: bytes) -> None:
+    patient = Config(serve=Serve(timeout="1m"))
+    with served(FakeFollower(), patient, connections=10) as address, ExitStack() as stack:
+        others = [stack.enter_context(connect(address, begin)) for _ in range(10)]
+        if begin == WHOLE:
+            assert all(client.recv(12) == b"HTTP/1.1 200" for client in others)
         for _ in range(20):
             assert ask(address) == 200
+        rest(others[0])  # ended, long before its time
 
 
 class Slow(FakeFollower):
@@ -169,10 +208,12 @@ class Slow(FakeFollower):
         super().__init__()
         self.begun = threading.Event()
 
-    def score(self, *given: Any, **more: Any) -> Any:
+    @contextmanager
+    def lend_model(self, partition: int) -> Iterator[FakeModel]:
         self.begun.set()
         time.sleep(0.2)
-        return super().score(*given, **more)
+        with super().lend_model(partition) as model:
+            yield model
 
 
 def test_a_stop_lets_requests_under_way_finish() -> None:

@@ -83,7 +83,8 @@ def restored(wrote: Written, state: State | None) -> tuple[Restored, int]:
 
 def score(partition: FollowedPartition) -> Scores | None:
     try:
-        return partition.score(CANDIDATES, None, explain=False)
+        with partition.lend_model() as model:
+            return model.score_candidates(CANDIDATES)
     except PartitionNotReadyError:
         return None
 
@@ -207,8 +208,9 @@ def test_outcomes_that_contradict_the_model_are_refused(wrote: Written) -> None:
 def test_a_failed_partition_says_why_until_it_is_restored(wrote: Written) -> None:
     partition, end = followed(wrote, 12)
     partition.fail("its log is gone")
-    with pytest.raises(PartitionNotReadyError, match="partition 0 is not ready: its log is gone") as raised:
-        partition.score(CANDIDATES, None, explain=False)
+    not_ready = pytest.raises(PartitionNotReadyError, match="partition 0 is not ready: its log is gone")
+    with not_ready as raised, partition.lend_model():
+        pass
     assert raised.value.retry_after == partitions.RESTORE_PAUSE
     figures = partition.figures()
     assert (figures.state, figures.reason) == ("failed", "its log is gone")

@@ -108,7 +108,7 @@ def test_scores_are_those_of_one_by_one_and_the_model_stays_as_it_is(
             known.learn(entity)
     made = [candidate(stream, rng, events + number, 12) for number in range(count)]
     before = pack(model)
-    scores = served.score(made, None, explain=True, variances=True)
+    scores = served.score_candidates(made, explain=True, variances=True)
     values = message_values(model, made, served.rows)
     outputs = [
         model.predict(each, [] if values is None else values[number].tolist())
@@ -139,7 +139,7 @@ def test_scores_are_those_of_one_by_one_and_the_model_stays_as_it_is(
         assert distances == sorted(distances)
         assert all(0.0 <= point.kernel <= 1.0 for point in explanation.nearest)
     for challenger in model.challengers:
-        other = served.score(made, challenger, explain=True)
+        other = served.score_candidates(made, challenger, explain=True)
         assert other.scores == [(each.challengers or {})[challenger] for each in outputs]
         assert other.explanations is not None
         for explanation, score in zip(other.explanations, other.scores, strict=True):
@@ -150,7 +150,7 @@ def test_scores_are_those_of_one_by_one_and_the_model_stays_as_it_is(
 def test_a_challenger_that_is_not_there_is_named() -> None:
     served, rng = served_model("kuairec"), np.random.default_rng(0)
     with pytest.raises(UnknownChallengerError, match="no challenger 'other'; known are: rival, wider"):
-        served.score([candidate(STREAMS["kuairec"], rng, 0)], "other", explain=False)
+        served.score_candidates([candidate(STREAMS["kuairec"], rng, 0)], "other")
 
 
 def columns(outcomes: list[Outcome]) -> DecodedOutcomes:

@@ -44,4 +44,4 @@ def test_items_have_what_items_of_slates_have_and_the_rest_stands_beside() -> No
 def test_fields_at_another_place_are_refused(body: dict[str, Any], field: str) -> None:
     with pytest.raises(RequestError) as caught:
         decoded(body)
-    assert (caught.value.status, caught.value.field) == (422, field)
+    assert (caught.value.status_code, caught.value.field) == (422, field)

@@ -64,7 +64,7 @@ def _answers(run: Recording) -> list[ScoreLogLine]:
     outcomes = [msgspec.json.decode(each.value or b"", type=Outcome) for each in run.outcomes]
     for version in range(len(outcomes) + 1):
         challenger = names[version % len(names)]
-        found = served.score(CANDIDATES, challenger, explain=False)
+        found = served.score_candidates(CANDIDATES, challenger)
         lines.append(
             ScoreLogLine(
                 at=1,
@@ -224,7 +224,7 @@ def explored(run: Recording, strategy: Strategy) -> list[ScoreLogLine]:
     by = Exploration(strategy, epsilon=0.1, scale=2.0, seed=5)
     outcomes = [msgspec.json.decode(each.value or b"", type=Outcome) for each in run.outcomes]
     for line in recorded_answers(0):
-        found = served.score(CANDIDATES, None, explain=False, variances=by.needs_variances)
+        found = served.score_candidates(CANDIDATES, variances=by.needs_variances)
         choice = choose(by, line.model_version, found.scores, found.variances)
         said = LoggedChoice(
             by=by, event_id=line.model_version, chosen=choice.chosen, propensities=choice.propensities
