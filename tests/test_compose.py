@@ -396,7 +396,7 @@ def test_each_follower_has_a_port_and_time_to_answer_what_is_under_way() -> None
     assert found[1] == port
     assert re.search(rf"FORKS_SERVE_PORTS={port}-\d+ docker compose up .*--scale serve=2", TEXT)
     assert serve["environment"]["FORKS_SERVE__ADDRESS"].endswith(f":{port}")
-    # A request has `serve.timeout` to arrive, and its answer as long again: see ScoreServer.
+    # A request has `serve.timeout` to arrive, and its answer as long again: see `server_limits`.
     assert seconds(serve["stop_grace_period"]) > 2 * Serve().timeout / 1000 + 1
     line = re.search(r"^#   curl 127\.0\.0\.1:(\d+)/v1/score --json '(.*)'$", TEXT, re.MULTILINE)
     assert line

@@ -8,6 +8,7 @@ limits; all else is a setting of uvicorn.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import threading
 from collections.abc import Iterator
@@ -64,7 +65,8 @@ class BoundedProtocol(H11Protocol):
         super().__init__(**more)
         self._limits = limits
         self._others = others
-        self._deadline: asyncio.TimerHandle | None = None
+        self._deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take a connection; end another one if there are too many."""
@@ -73,6 +75,7 @@ class BoundedProtocol(H11Protocol):
         # until the client confirms the headers, 40 ms on Linux.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._expect()
+        self._end_if_late()
         if len(self._others) > self._limits.connections:
             first = next(iter(self._others))
             del self._others[first]
@@ -92,21 +95,23 @@ class BoundedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._others.pop(self, None)
         super().connection_lost(exc)
 
     def _expect(self) -> None:
         """Let the time of a request begin."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = self.loop.call_later(self._limits.patience, self._end_unless_idle)
+        self._deadline = self.loop.time() + self._limits.patience
         self._others.pop(self, None)
         self._others[self] = None
 
-    def _end_unless_idle(self) -> None:
-        if not self._idle:
+    def _end_if_late(self) -> None:
+        """End the connection if a request is late, else look again when one may be."""
+        left = self._limits.patience if self._idle else self._deadline - self.loop.time()
+        if left > 0:
+            self._timer = self.loop.call_later(left, self._end_if_late)
+        else:
             self.transport.abort()
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
@@ -77,17 +78,17 @@ class ScoreAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         choice
             The candidate that was drawn; None where nothing is explored.
         """
-        none: Sequence[None] = [None] * len(scores.scores)
-        rows = zip(
+        columns: list[Sequence[Any]] = [
             scores.scores,
             scores.predicted,
             scores.probabilities,
             scores.unknown,
-            scores.explanations or none,
-            choice.propensities if choice else none,
-            strict=True,
-        )
-        items = [ItemScore(*row) for row in rows]
+        ]
+        if scores.explanations is not None or choice is not None:
+            columns.append(scores.explanations or [None] * len(scores.scores))
+        if choice is not None:
+            columns.append(choice.propensities)
+        items = [*map(ItemScore, *columns)]
         as_of = scores.as_of if scores.as_of >= 0 else None
         age = None if as_of is None else max(0, now - as_of)
         answer = cls(scores.partition, scores.model_version, scores.epoch, as_of, age, items, challenger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -88,6 +89,8 @@ class _Leaf(NamedTuple):
 
     path: str
     """Its name in messages."""
+    parts: tuple[str, ...]
+    """The names on the way to it."""
     of_item: _Getter
     beside: _Getter
     """Returns what it is beside the items."""
@@ -142,6 +145,7 @@ class RequestDecoder:
         leaves = {
             field.name: _Leaf(
                 ".".join(field.parts),
+                tuple(field.parts),
                 _getter(tree if field in of_item else {}, field.parts),
                 _getter(around if field in of_message else {}, field.parts),
                 field.optional or (field.name == "event_id" and not keyed_by_event),
@@ -218,14 +222,8 @@ class RequestDecoder:
         if at > now + self._max_ahead:
             raise RequestError(INVALID, f"{at} lies in the future: times are milliseconds since 1970", "time")
         columns = {name: _column(leaf, found, items) for name, leaf in self._leaves.items()}
-        candidates = (
-            [
-                self._make(at, *values)
-                for values in zip(*[columns[name] for name in self._wanted], strict=True)
-            ]
-            if self._wanted
-            else [self._make(at) for _ in items]
-        )
+        wanted = [columns[name] for name in self._wanted]
+        candidates = [*map(self._make, repeat(at, len(items)), *wanted)]
         event_id = self._event_to_explore(found, items)
         return ScoreRequest(set(columns[self._key]), candidates, at, found.explain, event_id)
 
@@ -251,7 +249,7 @@ class RequestDecoder:
 def _column(leaf: _Leaf, request: Any, items: Sequence[Any]) -> list[Any]:
     """Return a field of all candidates."""
     column = [*map(leaf.of_item, items)]
-    if not any(value is UNSET for value in column):
+    if UNSET not in column:
         return column
     beside = leaf.beside(request)
     if beside is UNSET and not leaf.optional:

@@ -495,7 +495,7 @@ def test_a_follower_takes_command_and_settings(
     assert (host, port) == ("0.0.0.0", container["ports"][0]["containerPort"])
     [_, kafka] = manifests["NetworkPolicy"]["spec"]["egress"]
     assert [each["port"] for each in kafka["ports"]] == [host_and_port(config.kafka.bootstrap)[1]]
-    # Proxies hear that the pod goes before it stops, and what is under way is answered: see ScoreServer.
+    # Proxies hear that the pod goes before it stops, and what is under way is answered: see `server_limits`.
     _, pause = container["lifecycle"]["preStop"]["exec"]["command"]
     needed = int(pause) + 2 * config.serve.timeout / 1000 + 1
     assert pod(manifests)["terminationGracePeriodSeconds"] > needed
