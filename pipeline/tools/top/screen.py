@@ -1,18 +1,25 @@
-"""A worker's status as a screen of a terminal."""
+"""A worker's status as a screen of a terminal, in the words of its status page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from pipeline.monitoring.explanations import ExplainedPrediction
-from pipeline.monitoring.status import HistoryStatus, LatencyStatus, QualityStatus, Status
+from pipeline.monitoring.status import (
+    HistoryStatus,
+    JoinStatus,
+    LatencyStatus,
+    PartitionStatus,
+    QualityStatus,
+    Status,
+)
 from pipeline.tools.inspect.readable import printable
 from pipeline.tools.terminal import number_or_dash, plain_table
 
@@ -27,8 +34,6 @@ BASELINES: Final = {"baseline:running_means": "running means", "baseline:constan
 ABSENT: Final = "-"
 UNITS: Final = ((1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (172_800.0, 3600.0, "h"))
 """Up to how many seconds a duration has a unit, its seconds and its name."""
-
-Value = TypeVar("Value")
 
 
 class StatusScreen:
@@ -51,22 +56,23 @@ class StatusScreen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield what is to be printed."""
-        status = self._status
-        parts = [_throughput(status, self._history), _quality(status, self._history), _joins(status)]
+        status, history = self._status, self._history
+        parts = [_throughput(status, history), _quality(status.quality, history), _joins(status.joins)]
         yield _head(status)
         if self._note:
             yield Text(printable(self._note), style="bold red")
         yield Text()
-        if options.max_width >= WIDE:
+        wide = options.max_width >= WIDE
+        if wide:
             grid = Table.grid(padding=(0, 4, 0, 0))
             grid.add_row(*parts)
             yield grid
         else:
             yield Group(*chain.from_iterable((part, Text()) for part in parts))
         yield Text()
-        yield _partitions(status)
+        yield _partitions(status, wide=wide)
         yield Text()
-        yield _predictions(status.predictions, with_events=options.max_width >= WIDE)
+        yield _predictions(status.predictions, with_events=wide)
 
 
 def curve(values: Sequence[float | None]) -> str:
@@ -115,142 +121,138 @@ def _head(status: Status) -> Text:
     return head
 
 
-def _table(title: str, *heads: str, ids: int = 0) -> Table:
-    """Return a table whose first column, and those of ids behind it, are folded where there is no room."""
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], ids: int = 0) -> Table:
+    """Return a table of texts, in which nothing is markup.
+
+    The first column, and those of ids behind it, are folded where there is no room.
+    """
     table = plain_table()
     table.title, table.title_justify, table.title_style = title, "left", "bold cyan"
     for number, head in enumerate(heads):
         justify: JustifyMethod = "right" if number else "left"
         table.add_column(Text(head), justify=justify, no_wrap=number > ids, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
-
-
-def _add(table: Table, *cells: str) -> None:
-    """Add a row of texts, in which nothing is markup."""
-    table.add_row(*map(Text, cells))
 
 
 def _throughput(status: Status, history: HistoryStatus) -> RenderableType:
-    table = _table("Throughput, lag, latency", "", "now", "in all")
-    for topic, rate in status.records.items():
-        _add(
-            table, printable(topic, SHORT), f"{number_or_dash(rate.per_second, ',.1f')}/s", f"{rate.total:,}"
-        )
-    lag = status.lag
-    _add(table, "lag, interactions", _count(lag.interactions))
-    _add(table, "lag, labels", _count(lag.labels))
-    _add(table, "lag, event time", duration(lag.event_time_s))
-    latency = status.prediction_latency
-    for name, value in (("median", latency.p50), ("90%", latency.p90), ("99%", latency.p99)):
-        _add(table, f"latency, {name}", _quantile(latency, value))
-    _add(table, "transaction, median", _quantile(status.transactions, status.transactions.p50))
-    return Group(
-        table, Text(curve(history.per_second.get("predictions", [])) + " predictions/s", style="cyan")
-    )
+    lag, latency = status.lag, status.prediction_latency
+    rows = [
+        (printable(topic, SHORT), f"{each.total:,}", f"{number_or_dash(each.per_second, ',.1f')}/s")
+        for topic, each in status.records.items()
+    ]
+    rows += [
+        ("lag, interactions", _count(lag.interactions), ""),
+        ("lag, labels", _count(lag.labels), ""),
+        ("lag, event time", duration(lag.event_time_s), ""),
+        ("latency, median", _quantile(latency, latency.p50), ""),
+        ("latency, 90%", _quantile(latency, latency.p90), ""),
+        ("latency, 99%", _quantile(latency, latency.p99), ""),
+        ("transactions, median", _quantile(status.transactions, status.transactions.p50), ""),
+    ]
+    table = _table("Throughput, lag, latency", ("topic", "records", "per second"), rows)
+    predictions = curve(history.per_second.get("predictions", []))
+    return Group(table, Text(f"{predictions} predictions per second", style="cyan"))
 
 
-def _quality(status: Status, history: HistoryStatus) -> RenderableType:
-    quality = status.quality
+def _quality(quality: QualityStatus, history: HistoryStatus) -> RenderableType:
     if not quality.events:
-        return Group(_table("Quality"), Text("no labels yet", style="dim"))
-    numbers = quality.measure == "mean_absolute_error"
-    heads = ("MAE", "RMSE") if numbers else ("mistakes", "AUC", "log loss", "calibration")
-    table = _table(f"Quality, last {quality.events:,} labels", "", *heads)
-    for each in quality.learners:
-        name = BASELINES.get(each.name, printable(each.name, SHORT))
-        if numbers:
-            _add(
-                table,
-                name,
-                number_or_dash(each.mean_absolute_error, ",.4g"),
-                number_or_dash(each.root_mean_squared_error, ",.4g"),
-            )
-            continue
-        _add(
-            table,
-            name,
-            number_or_dash(each.mistakes, ".2%"),
-            number_or_dash(each.auc),
-            number_or_dash(each.log_loss),
-            number_or_dash(each.calibration_error, ".2%"),
+        return Group(_table("Quality", (), ()), Text("no labels yet", style="dim"))
+    if _numbers(quality):
+        heads = {"mean_absolute_error": ",.4g", "root_mean_squared_error": ",.4g"}
+    else:
+        heads = {"mistakes": ".2%", "AUC": ".4f", "log_loss": ".4f", "calibration_error": ".2%"}
+    rows = [
+        (
+            BASELINES.get(each.name, printable(each.name, SHORT)),
+            *(number_or_dash(getattr(each, head.lower()), spec) for head, spec in heads.items()),
         )
-    errors = next(iter(history.error.values()), [])
-    return Group(table, Text(f"{curve(errors)} {heads[0]}, champion", style="cyan"))
-
-
-def _joins(status: Status) -> RenderableType:
-    joins = status.joins
-    table = _table("Joins", "", "records")
-    for name, count in joins.outcomes.items():
-        _add(table, printable(name, SHORT), f"{count:,}")
-    _add(table, "waiting predictions", f"{joins.waiting_predictions:,}")
-    _add(table, "early labels", f"{joins.early_labels:,}")
-    _add(table, "duplicates", f"{joins.duplicates:,}")
-    for reason, count in joins.dead_letters.items():
-        _add(table, f"dead letters, {printable(reason, SHORT)}", f"{count:,}")
-    if not joins.dead_letters:
-        _add(table, "dead letters", "0")
-    return table
-
-
-def _partitions(status: Status) -> RenderableType:
-    if not status.partitions:
-        return Text("no partition is assigned to this worker", style="dim")
-    heads = ("state", "lag", "event\nlag", "predictions", "outcomes", "dead\nletters")
-    table = _table(
-        "Partitions", "", *heads, "MAE" if _numbers(status.quality) else "mistakes", "snapshot\nage"
+        for each in quality.learners
+    ]
+    words = [head.replace("_error", "\nerror").replace("_", " ") for head in heads]
+    title = f"Quality, last {quality.events:,} labelled events"
+    errors = curve(next(iter(history.error.values()), []))
+    return Group(
+        _table(title, ("learner", *words), rows), Text(f"{errors} {_error(quality)}, champion", style="cyan")
     )
-    for each in status.partitions:
-        lags = [lag for lag in (each.lag_interactions, each.lag_labels) if lag is not None]
-        state = printable(each.state, SHORT)
-        if each.records_left is not None and each.state == "restoring":
-            state += f", {each.records_left:,} left"
-        _add(
-            table,
-            str(each.number),
-            state + (", held back" if each.held_back else ""),
-            _count(sum(lags) if lags else None),
-            duration(each.event_time_lag_s),
-            f"{each.predictions:,}",
-            f"{each.outcomes:,}",
-            f"{each.dead_letters:,}",
-            number_or_dash(each.error, ",.4g" if _numbers(status.quality) else ".2%"),
-            duration(each.snapshot_age_s),
-        )
-    return table
+
+
+def _joins(joins: JoinStatus) -> RenderableType:
+    rows = {printable(name, SHORT): count for name, count in joins.outcomes.items()} | {
+        "predictions that wait": joins.waiting_predictions,
+        "labels that wait": joins.early_labels,
+        "duplicates": joins.duplicates,
+        "crowded out": joins.crowded_out,
+    }
+    rows |= {f"dead letters: {printable(reason, SHORT)}": n for reason, n in joins.dead_letters.items()}
+    if not joins.dead_letters:
+        rows["dead letters"] = 0
+    return _table("Joins", ("", "records"), [(name, f"{count:,}") for name, count in rows.items()])
+
+
+def _partitions(status: Status, *, wide: bool) -> RenderableType:
+    if not status.partitions:
+        return Text("the group has assigned no partition to this worker", style="dim")
+    counts = (*(["waiting"] if wide else []), "predictions", "outcomes", "dead\nletters")
+    error = _error(status.quality).replace(" ", "\n")
+    heads = ("", "state", "lag", "event\ntime lag", *counts, error, "snapshot\nage")
+    return _table(
+        "Partitions", heads, [_partition(each, status.quality, wide=wide) for each in status.partitions]
+    )
+
+
+def _partition(each: PartitionStatus, quality: QualityStatus, *, wide: bool) -> Sequence[str]:
+    lags = [lag for lag in (each.lag_interactions, each.lag_labels) if lag is not None]
+    left = each.records_left if each.state == "restoring" else None
+    return (
+        str(each.number),
+        printable(each.state, SHORT)
+        + ("" if left is None else f", {left:,} left")
+        + (", held back" if each.held_back else ""),
+        _count(sum(lags) if lags else None),
+        duration(each.event_time_lag_s),
+        *([_count(each.waiting_predictions)] if wide else []),
+        f"{each.predictions:,}",
+        f"{each.outcomes:,}",
+        f"{each.dead_letters:,}",
+        number_or_dash(each.error, ",.4g" if _numbers(quality) else ".2%"),
+        duration(each.snapshot_age_s),
+    )
 
 
 def _predictions(predictions: Sequence[ExplainedPrediction], *, with_events: bool) -> RenderableType:
     if not predictions:
         return Text("no prediction was explained yet", style="dim")
-    entities = _distinct(name for each in predictions for name in each.ids)
-    terms = _distinct((term.kind, term.name) for each in predictions for term in each.terms)
-    table = _table(
-        "Latest predictions, with the terms that their scores are the sum of",
+    entities = list(dict.fromkeys(name for each in predictions for name in each.ids))
+    terms = list(dict.fromkeys((term.kind, term.name) for each in predictions for term in each.terms))
+    heads = [
         *(["event"] if with_events else []),
         *(printable(name, SHORT) for name in entities),
         "predicted",
         "score",
         *(f"{'+' if number else '='} {printable(name, SHORT)}" for number, (_, name) in enumerate(terms)),
-        ids=len(entities) - (not with_events),
-    )
+    ]
+    rows = []
     for each in predictions:
         values = {(term.kind, term.name): term.value for term in each.terms}
-        _add(
-            table,
-            *([printable(each.event_id, SHORT)] if with_events else []),
-            *(printable(each.ids.get(name, ABSENT), SHORT) for name in entities),
-            _predicted(each),
-            f"{each.score:+.4f}",
-            *(number_or_dash(values.get(term), "+.4f") for term in terms),
+        rows.append(
+            [
+                *([printable(each.event_id, SHORT)] if with_events else []),
+                *(printable(each.ids.get(name, ABSENT), SHORT) for name in entities),
+                _predicted(each),
+                f"{each.score:+.4f}",
+                *(number_or_dash(values.get(term), "+.4f") for term in terms),
+            ]
         )
-    return table
+    title = "Latest predictions, with the terms that their scores are the sum of"
+    return _table(title, heads, rows, ids=len(entities) - (not with_events))
 
 
 def _predicted(prediction: ExplainedPrediction) -> str:
     if not isinstance(prediction.predicted, bool):
         return f"{prediction.predicted:,.4g}"
-    probability = "" if prediction.probability is None else f" {prediction.probability:.3f}"
+    probability = "" if prediction.probability is None else f", p = {prediction.probability:.3f}"
     return ("positive" if prediction.predicted else "negative") + probability
 
 
@@ -258,8 +260,8 @@ def _numbers(quality: QualityStatus) -> bool:
     return quality.measure == "mean_absolute_error"
 
 
-def _distinct(values: Iterable[Value]) -> list[Value]:
-    return list(dict.fromkeys(values))
+def _error(quality: QualityStatus) -> str:
+    return "mean absolute error" if _numbers(quality) else "mistakes"
 
 
 def _count(value: int | None) -> str:

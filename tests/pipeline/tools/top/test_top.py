@@ -4,7 +4,7 @@ import io
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,9 +17,11 @@ from pipeline.broker.launch import free_ports
 from pipeline.cli import app
 from pipeline.config.settings import Config, Metrics
 from pipeline.errors import ConfigError, ForksError
+from pipeline.monitoring.counts import STATUSES
 from pipeline.monitoring.explanations import ExplainedPrediction, ScoreTerm
 from pipeline.monitoring.metrics import WorkerMetrics
 from pipeline.monitoring.monitor import Monitor
+from pipeline.monitoring.page import StatusPage
 from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, LearnerQuality, WindowMetrics
 from pipeline.monitoring.readiness import Reason, Vitals
 from pipeline.monitoring.status import Status, history_of, status_of
@@ -78,7 +80,7 @@ def test_the_screen_has_what_the_page_has(width: int) -> None:
     ):
         assert part in text
     assert re.search(r"^0 +running ", text, re.MULTILINE)
-    assert "▅█ predictions/s" in text
+    assert "▅█ predictions per second" in text
     assert max(map(len, text.splitlines())) <= width
 
 
@@ -93,8 +95,28 @@ def test_what_was_sent_moves_no_cursor_and_sets_no_colour() -> None:
 def test_numbers_are_shown_by_their_error() -> None:
     text = shown(metrics(ERRORS), 160)
     assert "3.25" in text
-    assert "MAE" in text
+    assert "█▆ mean absolute error, champion" in text
     assert "mistakes" not in text
+
+
+@pytest.mark.parametrize("quality", [QUALITY, ERRORS])
+def test_the_screen_has_the_words_of_the_page(
+    quality: dict[str, LearnerQuality], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, words = StatusPage.load().html.decode().lower(), list[str]()
+    sent = {"interactions", "labels", "predictions", "outcomes", *STATUSES, "user", r"[b]e"}
+
+    def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], ids: int = 0) -> str:
+        words.extend(heads)
+        if title.startswith(("Throughput", "Joins")):
+            words.extend(word for row in rows for word in row[0].split(", "))
+        return title
+
+    monkeypatch.setattr("pipeline.tools.top.screen._table", table)
+    shown(metrics(quality), 160)
+    own = {" ".join(word.lower().split()) for word in words if word[:1] not in {"", "=", "+"}} - sent
+    assert {"event time lag", "crowded out", "learner", "topic", "predicted"} <= own
+    assert {word for word in own if word not in page} == set()
 
 
 def test_a_worker_that_has_done_nothing_says_so() -> None:
