@@ -85,4 +85,4 @@ class Counts(NamedTuple):
 
 
 def _sum(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: count + more.get(name, 0) for name, count in counts.items()}
+    return {**counts, **{name: counts[name] + count for name, count in more.items() if name in counts}}

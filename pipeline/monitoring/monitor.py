@@ -260,8 +260,9 @@ class Monitor:
         if not self.active:
             return
         partition = self._partitions[task.partition]
-        snapshot, counted = snapshot_size is not None, Counter(partition.in_flight)
-        counted.subtract(partition.counted)
+        snapshot, before = snapshot_size is not None, partition.counted
+        after = partition.in_flight.items()
+        counted = {name: n - before.get(name, 0) for name, n in after if n != before.get(name, 0)}
         records = 1 + (len(task.snapshot.chunks) if snapshot and task.snapshot is not None else 0)
         partition.counts = partition.counts.add(batch, counted, records, snapshot=snapshot)
         partition.counted = partition.in_flight
