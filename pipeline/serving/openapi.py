@@ -14,7 +14,7 @@ from pipeline.serving.scoring_answers import (
     ReadyAnswer,
     ScoreAnswer,
 )
-from pipeline.serving.scoring_requests import RequestDecoder
+from pipeline.serving.scoring_requests import NeededField, RequestDecoder
 
 _REF = "#/components/schemas/{name}"
 
@@ -34,9 +34,16 @@ def document(stream: str, decoder: RequestDecoder) -> dict[str, Any]:
         [decoder.request_type, decoder.body_type, *answers], ref_template=_REF
     )
     schemas["ScoreRequests"]["properties"]["requests"]["items"] = _ref("ScoreRequest")  # decoded one by one
-    for either in ("items", "requests"):
-        schemas["ScoreRequests"]["properties"][either]["minItems"] = 1
-    schemas["ScoreRequests"]["oneOf"] = [{"required": ["items"]}, {"required": ["requests"]}]
+    for name, bounded in (("ScoreRequest", ["items"]), ("ScoreRequests", ["items", "requests"])):
+        for each in bounded:
+            schemas[name]["properties"][each] |= {"minItems": 1, "maxItems": decoder.max_candidates}
+    needed = [_needed(each) for each in decoder.needed]
+    schemas["ScoreRequest"] |= {"required": ["items"], "allOf": needed}
+    schemas["ScoreRequests"] |= {
+        "oneOf": [{"required": ["items"]}, {"required": ["requests"]}],
+        "if": {"required": ["items"]},
+        "then": {"allOf": needed},
+    }
     answered = {"type": "array", "items": {"anyOf": [_ref("ScoreAnswer"), _ref("Problem")]}}
     schemas["ScoreAnswers"] = {  # msgspec has no schema for one of two types without a tag
         "type": "object",
@@ -114,6 +121,16 @@ def document(stream: str, decoder: RequestDecoder) -> dict[str, Any]:
 
 def _ref(name: str) -> dict[str, str]:
     return {"$ref": _REF.format(name=name)}
+
+
+def _needed(field: NeededField) -> dict[str, Any]:
+    """Return the condition that a field stands beside the items or in each of them."""
+    *names, last = field.parts
+    has: dict[str, Any] = {"required": [last]}
+    for name in reversed(names):
+        has = {"required": [name], "properties": {name: has}}
+    in_items = {"properties": {"items": {"items": has}}}
+    return {"anyOf": [has] * field.beside + [in_items] * field.in_items}
 
 
 def _problem(status: str, text: str) -> dict[str, Any]:

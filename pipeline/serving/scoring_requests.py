@@ -89,12 +89,21 @@ class _Leaf(NamedTuple):
 
     path: str
     """Its name in messages."""
-    parts: tuple[str, ...]
-    """The names on the way to it."""
     of_item: _Getter
     beside: _Getter
     """Returns what it is beside the items."""
     optional: bool
+
+
+class NeededField(NamedTuple):
+    """A field that candidates have to have."""
+
+    parts: tuple[str, ...]
+    """The names on the way to it."""
+    in_items: bool
+    """Whether it may stand in each item."""
+    beside: bool
+    """Whether it may stand beside the items."""
 
 
 class RequestDecoder:
@@ -112,6 +121,13 @@ class RequestDecoder:
     serve, join
         How many candidates a request may have, and how far ahead its time may be.
 
+    Attributes
+    ----------
+    max_candidates
+        Candidates of a request, and requests of a body, at most.
+    needed
+        The fields that candidates have to have.
+
     Examples
     --------
     >>> from pipeline.config.stream import KUAIREC
@@ -122,7 +138,7 @@ class RequestDecoder:
     """
 
     def __init__(self, stream: Stream, serve: Serve, join: Join) -> None:
-        self._max_candidates = serve.max_candidates
+        self.max_candidates = serve.max_candidates
         self._max_ahead = join.max_ahead
         keyed_by_event = stream.key_entity is None
         self._explores = serve.explore != "off"
@@ -145,7 +161,6 @@ class RequestDecoder:
         leaves = {
             field.name: _Leaf(
                 ".".join(field.parts),
-                tuple(field.parts),
                 _getter(tree if field in of_item else {}, field.parts),
                 _getter(around if field in of_message else {}, field.parts),
                 field.optional or (field.name == "event_id" and not keyed_by_event),
@@ -158,6 +173,11 @@ class RequestDecoder:
         self._wanted = [*ids, *(name for name in names if name in leaves)]
         read = {self._key, *self._wanted}
         self._leaves = {name: leaf for name, leaf in leaves.items() if name in read}
+        self.needed = [
+            NeededField(field.parts, field in of_item, field in of_message and field.parts[0] in around)
+            for field in fields
+            if field.name in self._leaves and not self._leaves[field.name].optional
+        ]
         self._event_id = leaves.get("event_id")
         self._make = CandidateType.of(stream).of_values
         self._known = ", ".join([*around, *own[:-1]])
@@ -177,7 +197,7 @@ class RequestDecoder:
             raise RequestError(INVALID, "there are items or requests, not both", "requests")
         if not found.requests:
             raise RequestError(INVALID, "there are no requests", "requests")
-        if len(found.requests) > self._max_candidates:
+        if len(found.requests) > self.max_candidates:
             raise RequestError(INVALID, self._too_many(len(found.requests), "requests"), "requests")
         requests: list[msgspec.Raw] = found.requests
         return requests
@@ -215,7 +235,7 @@ class RequestDecoder:
         items = [] if found.items is UNSET else found.items
         if not items:
             raise RequestError(INVALID, "there are no candidates: items is a list of at least one", "items")
-        if len(items) > self._max_candidates:
+        if len(items) > self.max_candidates:
             raise RequestError(INVALID, self._too_many(len(items), "candidates"), "items")
         now = time.time_ns() // 1_000_000
         at = now if found.time is UNSET else found.time
@@ -241,7 +261,7 @@ class RequestDecoder:
 
     def _too_many(self, count: int, what: str) -> str:
         return (
-            f"{count:,} {what} are more than {self._max_candidates:,}: send several requests, or raise "
+            f"{count:,} {what} are more than {self.max_candidates:,}: send several requests, or raise "
             "serve.max_candidates of the follower"
         )
 

