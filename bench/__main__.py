@@ -28,7 +28,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "memory": "bytes of a waiting prediction, and of a worker over ten million events at all limits",
         "monitoring": "events a second of a worker with metrics, beside one without",
         "partitions": "what it costs that partitions learn apart, and what sharing brings back",
-        "peers": "events a second of a worker, beside the same job in Quix Streams",
+        "peers": "events a second of a worker, beside the same job in Quix Streams and Kafka Streams",
         "profile": "microseconds an event by stage of a worker",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
@@ -53,6 +53,7 @@ def _options() -> tuple[str, Options]:
     parser.add_argument("name", choices=BENCHMARKS, help="which benchmark")
     parser.add_argument("--runs", type=_positive, help="repetitions or permutations")
     parser.add_argument("--events", type=_positive, help="how many, where they go through Kafka")
+    parser.add_argument("--warm-up", type=_positive, help="events before these that warm up Java")
     parser.add_argument("--json", action="store_true", help="no progress, only the result")
     parser.add_argument(
         "--data",
@@ -61,7 +62,7 @@ def _options() -> tuple[str, Options]:
         help="folder with kuairec/ and kuairand/ (default: FORKS_TEST_DATA or ../shared/data)",
     )
     given = parser.parse_args()
-    return given.name, Options(given.runs, given.data, given.json, given.events)
+    return given.name, Options(given.runs, given.data, given.json, given.events, given.warm_up)
 
 
 def _positive(text: str) -> int:

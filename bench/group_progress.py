@@ -112,6 +112,8 @@ def measure_throughput(
     workers: list[psutil.Process],
     broker: psutil.Process,
     progress: Callable[[int], Any] = lambda _: None,
+    *,
+    warm_up: int = 0,
 ) -> Throughput:
     """Follow a group from its first commit to the one with which all is done.
 
@@ -129,6 +131,8 @@ def measure_throughput(
         The broker's.
     progress
         Told how many events' messages are done, again and again.
+    warm_up
+        Events of those in the logs that come first and are not counted.
 
     Raises
     ------
@@ -145,7 +149,7 @@ def measure_throughput(
         time.sleep(POLL_INTERVAL)
         now = sample()
         if now.messages > last.messages:
-            if not first.messages:
+            if first.messages <= 2 * warm_up:
                 first = now
             last = now
             progress(last.messages // 2)

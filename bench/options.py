@@ -17,12 +17,14 @@ class Options:
     data : folder with ``kuairec/``
     quiet : nothing but the result
     events : how many, where they go through Kafka; None for the benchmark's own number
+    warm_up : how many before these warm up Java; None for the benchmark's own number
     """
 
     runs: int | None
     data: Path
     quiet: bool
     events: int | None = None
+    warm_up: int | None = None
 
     def say(self, line: str) -> None:
         """Tell a person how far it is."""

@@ -22,7 +22,7 @@ Candidate: TypeAlias = Callable[[Deployment, int, psutil.Process], Throughput]
 
 
 def compare_throughput(
-    options: Options, candidates: Mapping[str, Candidate], count: int, repetitions: int
+    options: Options, candidates: Mapping[str, Candidate], count: int, repetitions: int, warm_up: int = 0
 ) -> dict[str, Any]:
     """Let all go through logs of one partition, in another order in the next round.
 
@@ -30,12 +30,14 @@ def compare_throughput(
     ----------
     options
         Numbers of rounds and events that differ from those given.
-    contenders
+    candidates
         By name.
     count
-        Events in the logs.
-    rounds
-        How many.
+        Events that are measured.
+    repetitions
+        How many rounds.
+    warm_up
+        Events before them in the logs, which candidates do not count.
 
     Returns
     -------
@@ -46,18 +48,19 @@ def compare_throughput(
     count, found = options.events or count, []
     with TemporaryDirectory() as name, temporary_broker() as bootstrap:
         folder, broker = Path(name), broker_process()
-        options.say(f"inventing {count:,} events ...")
-        events = invented(folder, count)
+        options.say(f"inventing {warm_up + count:,} events ...")
+        events = invented(folder, warm_up + count)
         for number in range(options.runs or repetitions):
             deployment = Deployment.create(folder, bootstrap, f"round-{number}")
             deployment.send(events)
             order = list(candidates) if number % 2 else list(candidates)[::-1]
-            throughputs = {name: candidates[name](deployment, count, broker) for name in order}
+            throughputs = {name: candidates[name](deployment, warm_up + count, broker) for name in order}
             found.append(throughputs)
             rates = ", ".join(f"{name} {one.events_per_s:,.0f} events/s" for name, one in throughputs.items())
             options.say(f"round {number + 1}: {rates}")
     result: dict[str, Any] = {
         "events": count,
+        "warm_up": warm_up,
         "batch": deployment.config.worker.batch,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
@@ -91,11 +94,12 @@ def median_ratio(result: Mapping[str, Any], one: str, other: str, figure: str = 
     return round(median(ratios), 3)
 
 
-def pipeline(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
+def pipeline(deployment: Deployment, count: int, broker: psutil.Process, warm_up: int = 0) -> Throughput:
     """Let a worker go through the logs: `forks run` with its defaults and the tables of the plays."""
     kafka = deployment.config.kafka
     with deployment.worker() as process:
-        return measure_throughput(CommittedOffsets(kafka, kafka.group), count, [process], broker)
+        committed = CommittedOffsets(kafka, kafka.group)
+        return measure_throughput(committed, count, [process], broker, warm_up=warm_up)
 
 
 def with_own_outputs(inputs: Deployment, name: str, more: str = "") -> Deployment:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from pipeline.errors import ConfigError
+
 LOCK: Final = Path(__file__).with_name("requirements.lock")
 FOLDER: Final = Path(sys.prefix) / "peers"
 
@@ -16,7 +18,7 @@ def environment(folder: Path = FOLDER, lock: Path = LOCK) -> Path:
 
     Raises
     ------
-    SystemExit
+    ConfigError
         The packages cannot be installed.
     """
     python, installed = folder / "bin" / "python", folder / "installed.lock"
@@ -27,6 +29,6 @@ def environment(folder: Path = FOLDER, lock: Path = LOCK) -> Path:
         pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "--require-hashes", "--requirement", lock], check=True, stdout=sys.stderr)
     except subprocess.CalledProcessError as error:
-        raise SystemExit(f"the packages of {lock} cannot be installed into {folder}: {error}") from error
+        raise ConfigError(f"the packages of {lock} cannot be installed into {folder}: {error}") from error
     installed.write_bytes(lock.read_bytes())
     return python

@@ -6,6 +6,7 @@ A command for developers: it needs jgo, which is in the extra `broker`.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,19 +24,27 @@ ARTIFACTS: Final = (
 )
 
 
-def main() -> None:
-    """Resolve and download the artifacts and their runtime dependencies, and write their SHA-256."""
+def main(lock: Path = LOCK, artifacts: Sequence[str] = ARTIFACTS) -> None:
+    """Resolve and download the artifacts and their runtime dependencies, and write their SHA-256.
+
+    Parameters
+    ----------
+    lock : Path
+        The file to write.
+    artifacts : sequence of str
+        Each as group, name and version, with colons between.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         maven = MavenContext(repo_cache=folder, remote_repos={"maven": repository_url()})
         lines = set()
-        for artifact in ARTIFACTS:
+        for artifact in artifacts:
             inputs, dependencies = maven.resolver.resolve([maven.create_dependency(artifact)])
             for dependency in [*inputs, *dependencies]:
                 file = dependency.artifact.resolve()
                 lines.add(f"{file_sha256(file)}  {file.relative_to(folder).as_posix()}\n")
-    LOCK.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
-    print(f"{len(lines)} jars in {LOCK}")
+    lock.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
+    print(f"{len(lines)} jars in {lock}")
 
 
 if __name__ == "__main__":

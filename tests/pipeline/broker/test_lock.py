@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.broker import lock
+from pipeline.broker.lock import main
 from tests.support.maven_repository import serve
 
 POM = """\
@@ -39,11 +39,9 @@ def test_the_lock_has_the_checksums_of_artifacts_and_their_runtime_dependencies(
         **artifact("apart", "3.0"),
         **artifact("tests", "1.0"),
     }
-    monkeypatch.setattr(lock, "LOCK", tmp_path / "jars.lock")
-    monkeypatch.setattr(lock, "ARTIFACTS", ("org.example:main:2.0", "org.example:apart:3.0"))
     with serve(tmp_path / "repository", files) as repository:
         monkeypatch.setenv("FORKS_MAVEN_URL", repository.url)
-        lock.main()
+        main(tmp_path / "jars.lock", ("org.example:main:2.0", "org.example:apart:3.0"))
 
     paths = [f"org/example/{path}.jar" for path in ("apart/3.0/apart-3.0", "main/2.0/main-2.0")]
     paths.append("org/example/needed/1.1/needed-1.1.jar")
