@@ -32,7 +32,6 @@ WARM_UP: Final = 1_000_000
 """Events in which Java compiles what is called often, and compiles it again with what it has seen."""
 QUIX: Final = Path(__file__).with_name("quix.py")
 
-
 Launcher: TypeAlias = Callable[[Deployment], tuple[str, list[str]]]
 """Gives the group and the command of a program that goes through the inputs of a deployment."""
 

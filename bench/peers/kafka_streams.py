@@ -60,8 +60,7 @@ class KafkaStreamsProgram:
     def __init__(self, folder: Path) -> None:
         jdk, logging = find_jdk(), folder / "logging.properties"
         class_path = ":".join(map(str, (folder, *jars(JARS))))
-        javac: list[str | Path] = [jdk / "javac", "-Xlint:all", "-Werror", "-cp", class_path, "-d", folder]
-        subprocess.run([*javac, SOURCE], check=True)
+        subprocess.run([jdk / "javac", "-cp", class_path, "-d", folder, SOURCE], check=True)
         logging.write_text(LOGGING_PROPERTIES)
         self._java = [str(jdk / "java"), f"-Djava.util.logging.config.file={logging}", "-cp", class_path]
 
@@ -77,9 +76,10 @@ class KafkaStreamsProgram:
         """
         kafka, outputs = deployment.config.kafka, outputs_of(store, deployment)
         create(Admin(kafka), outputs, partitions=1, replication=1)
+        group = f"{kafka.group}-streams-{store}"
         options = {
             "bootstrap": kafka.bootstrap,
-            "group": f"{kafka.group}-streams-{store}",
+            "group": group,
             "interactions": deployment.topics.interactions,
             "labels": deployment.topics.labels,
             "predictions": outputs.predictions,
@@ -89,11 +89,7 @@ class KafkaStreamsProgram:
             "tags": str(deployment.config.features.tags),
             "store": store,
         }
-        return options["group"], [
-            *self._java,
-            SOURCE.stem,
-            *(f"{name}={value}" for name, value in options.items()),
-        ]
+        return group, [*self._java, SOURCE.stem, *(f"{name}={value}" for name, value in options.items())]
 
 
 def outputs_of(store: str, deployment: Deployment) -> Topics:
