@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 from pipeline.config.settings import Registry
+from pipeline.kafka.registry import _registry
 
 
 class FakeRegistry:
@@ -126,6 +127,7 @@ class FakeRegistry:
 @contextmanager
 def fake_registry(port: int = 0) -> Iterator[FakeRegistry]:
     """Serve a registry inside the block."""
+    _registry.cache_clear()  # a registry that is gone may have had this port
     registry = FakeRegistry()
     with serving(registry, port):
         yield registry
