@@ -12,6 +12,9 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.chaos.network import Network
+from tests.chaos.schedule import BROKERS
+from tests.support.cluster import Cluster, running_cluster
 from tests.support.examples import ALL
 
 # Machines differ; time is never asserted.
@@ -61,6 +64,21 @@ def same_logs_afterwards() -> Iterator[None]:
     before = structlog.get_config()
     yield
     structlog.configure(**before)
+
+
+@pytest.fixture(scope="session")
+def network() -> Iterator[Network]:
+    """The proxies between two workers and the brokers of the cluster."""
+    with Network(2, BROKERS) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cluster(network: Network) -> Iterator[Cluster]:
+    """A cluster of brokers, for tests of the xdist group `cluster`, who leave all brokers running."""
+    with running_cluster(proxied=network.advertised) as running:
+        network.lead_to(running)
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -85,23 +85,20 @@ def test_kafka_streams_predicts_and_learns_each_event_once_as_river_does(tmp_pat
         pytest.skip(str(error))
     (tmp_path / "classes").mkdir()
     program = KafkaStreamsProgram(tmp_path / "classes")
-    written = []
+    [*_, store] = STORES
     with temporary_broker() as bootstrap:
         events = invented(tmp_path, EVENTS)
         deployment = Deployment.create(tmp_path, bootstrap, "plays")
         deployment.send(events)
-        for store in STORES:
-            outputs = outputs_of(store, deployment)
-            process = subprocess.Popen(program.launch(store, deployment)[1])
-            try:
-                written.append(
-                    [read(deployment, topic, process) for topic in (outputs.predictions, outputs.outcomes)]
-                )
-            finally:
-                process.kill()
-                process.wait()
-    assert written[0] == written[1]
-    predictions, outcomes = written[0]
+        outputs = outputs_of(store, deployment)
+        process = subprocess.Popen(program.launch(store, deployment)[1])
+        try:
+            predictions, outcomes = (
+                read(deployment, topic, process) for topic in (outputs.predictions, outputs.outcomes)
+            )
+        finally:
+            process.kill()
+            process.wait()
     frame = events.frame
     assert [each["event_id"] for each in predictions] == frame["event_id"].to_list()
     by_label = frame.sort("label_timestamp", maintain_order=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from random import Random
 from types import MappingProxyType
@@ -18,10 +19,11 @@ from pipeline.errors import StateError
 from pipeline.model.model import Model
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.outputs import Outcome
 from pipeline.recovery.state_reader import snapshot_bytes
 from pipeline.task.state import SnapshotReference
 from tests.fuzz.mutations import mutated_bytes, mutated_json, nested_deeply
-from tests.fuzz.state import LOG, outcomes_of
+from tests.fuzz.state import outcomes_of, written_log
 from tests.support.builders import CHALLENGERS, new_model
 from tests.support.memory_log import snapshot_log
 
@@ -42,17 +44,21 @@ class Subject(NamedTuple):
 
 def _subject(events: int, challengers: Mapping[str, ChallengerSettings]) -> Subject:
     model = new_model(challengers=challengers)
-    model.learn_many(outcomes_of(LOG)[:events])
+    model.learn_many(outcomes_of(written_log())[:events])
     return Subject(pack(model), challengers)
 
 
-SUBJECTS: Final = tuple(
-    _subject(events, challengers) for events in (0, 3, 60) for challengers in (NO_CHALLENGERS, CHALLENGERS)
-)
-"""In both stages of the learner, with challengers and without."""
+@cache
+def subjects() -> list[Subject]:
+    """Return snapshots in both stages of the learner, with challengers and without."""
+    kinds = (NO_CHALLENGERS, CHALLENGERS)
+    return [_subject(events, challengers) for events in (0, 3, 60) for challengers in kinds]
 
-EVENTS: Final = outcomes_of(LOG)[:12]
-"""What a restored model learns: enough to change its feature map."""
+
+@cache
+def later_outcomes() -> list[Outcome]:
+    """Return what a restored model learns: enough to change its feature map."""
+    return outcomes_of(written_log())[:12]
 
 
 def restore(data: bytes, subject: Subject) -> str:
@@ -66,7 +72,9 @@ def restore(data: bytes, subject: Subject) -> str:
     first = model.outcomes_learned
     try:
         with np.errstate(all="ignore"):
-            model.learn_many([replace(event, sequence=first + row) for row, event in enumerate(EVENTS)])
+            model.learn_many(
+                [replace(event, sequence=first + row) for row, event in enumerate(later_outcomes())]
+            )
     except ValueError:  # of a matrix that is none of a learner, which a restore refuses when it learns
         return "restored, refused at the next outcomes"
     if len(pack(model)) > 2 * len(subject.data) + 10_000:
@@ -76,7 +84,7 @@ def restore(data: bytes, subject: Subject) -> str:
 
 def fuzz(rng: Random) -> str:
     """Restore from a snapshot that is changed at random."""
-    subject = rng.choice(SUBJECTS)
+    subject = rng.choice(subjects())
     change = rng.choice([_bytes, _bytes, _header, _header, _tensors, _tensors, _tensors, _json])
     return restore(change(rng, subject.data), subject)
 

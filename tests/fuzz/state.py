@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from random import Random
 from typing import NamedTuple
 
@@ -32,8 +33,9 @@ class WrittenState(NamedTuple):
     state: State
 
 
-def _write() -> OutputLog:
-    """Write a log with two snapshots, waiting predictions and early labels."""
+@cache
+def written_log() -> OutputLog:
+    """Return a log with two snapshots, waiting predictions and early labels."""
     model = new_model(challengers=CHALLENGERS)
     settings = learner_text(model.learner.settings) | challengers_text(CHALLENGERS) | {"partitions": "3"}
     task, log = new_task(join_settings(), model=model, sharing=SHARING), OutputLog(settings=settings)
@@ -49,7 +51,6 @@ def _write() -> OutputLog:
     return log
 
 
-LOG = _write()
 STATE_OFFSET = 10
 """Offset of the state record, behind those of the snapshots."""
 _ORIGIN = StateOrigin("checkpoints", 0, STATE_OFFSET, "watch-labels")
@@ -57,8 +58,9 @@ _ORIGIN = StateOrigin("checkpoints", 0, STATE_OFFSET, "watch-labels")
 
 def written() -> WrittenState:
     """Return the last state record of the log."""
-    assert LOG.state is not None
-    return WrittenState(encode_json(LOG.state), LOG.state)
+    state = written_log().state
+    assert state is not None
+    return WrittenState(encode_json(state), state)
 
 
 def restore(value: bytes) -> str:
@@ -68,7 +70,7 @@ def restore(value: bytes) -> str:
         refuse_other_settings(state, written().state.settings)
         if (state.interactions.offset, state.labels.offset) != _committed():
             return "refused: other offsets"
-        replace(LOG, state=state).restore(join_settings())
+        replace(written_log(), state=state).restore(join_settings())
     except StateError:
         return "refused"
     return "restored"

@@ -47,4 +47,4 @@ def test_an_error_that_is_none_for_users_is_a_failure() -> None:
 
 def test_what_a_worker_wrote_is_restored() -> None:
     assert state.restore(state.written().value) == "restored"
-    assert {snapshots.restore(subject.data, subject) for subject in snapshots.SUBJECTS} == {"restored"}
+    assert {snapshots.restore(subject.data, subject) for subject in snapshots.subjects()} == {"restored"}

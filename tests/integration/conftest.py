@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.broker.launch import free_ports
 from tests.integration.shared import shared_broker
+from tests.support.apicurio import Apicurio, apicurio
 
 FOLDER = Path(__file__).parent
 
@@ -28,6 +29,13 @@ def bootstrap(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder = tmp_path_factory.getbasetemp()
     with shared_broker(folder if worker_id == "master" else folder.parent) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
+    """A real schema registry, for tests of the xdist group `registry`."""
+    with apicurio(tmp_path_factory.mktemp("registry")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -45,6 +45,8 @@ TIMEOUT = 300.0
 """Seconds after which nothing is waited for any more. On a busy machine little is late before that."""
 READY = re.compile(rb'(\] |")ready\b')
 """Logged by a worker that can be told to stop."""
+FETCH_WAIT = 500
+"""Milliseconds for which a broker holds a fetch of a `Follower`, who asks for no ends of partitions."""
 AHEAD = 1_000
 """Outcomes that a worker which is to be kept busy has still to come to."""
 FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
@@ -121,7 +123,7 @@ class Follower:
     """Counts the committed records of a topic as they come."""
 
     def __init__(self, kafka: Kafka, topic: str, partitions: int) -> None:
-        self._consumer: Consumer = groupless_consumer(kafka)
+        self._consumer: Consumer = groupless_consumer(kafka, FETCH_WAIT)
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         self.count = 0
 

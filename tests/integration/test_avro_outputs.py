@@ -6,7 +6,6 @@ import json
 import random
 import re
 import signal
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -29,21 +28,14 @@ from confluent_kafka.schema_registry import SchemaRegistryClient  # isort: skip 
 from confluent_kafka.schema_registry.avro import AvroDeserializer  # isort: skip
 from confluent_kafka.serialization import MessageField, SerializationContext  # isort: skip
 
-from tests.support.apicurio import Apicurio, apicurio  # isort: skip
+from tests.support.apicurio import Apicurio  # isort: skip
 
-pytestmark = pytest.mark.xdist_group("avro_outputs")
 EVENTS = 900
 DEFINITION = DELIVERIES.replace("outcomes = 500", "outcomes = 200")  # a snapshot long before the end
 JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n'
 OFFSET = re.compile(r"^ *[01]:\d+ ", re.MULTILINE)
 """Partition and offset of a record. Transactions that ended otherwise leave other gaps."""
 WAITS = "waits for the schema registry"
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
-    with apicurio(tmp_path_factory.mktemp("registry")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +77,7 @@ def json_values(pipeline: Pipeline, topic: str) -> list[bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("registry")
 def test_outputs_are_those_of_json_over_kills_and_a_registry_that_is_away(
     registry: Apicurio, table: Path, bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,9 @@ from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER
 from tests.chaos.network import Network
 from tests.chaos.schedule import BROKERS, NETWORK_FAULTS, Fault
 from tests.integration.harness import TIMEOUT, until
-from tests.support.cluster import Cluster, running_cluster
+from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    with Network(2, BROKERS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def cluster(network: Network) -> Iterator[Cluster]:
-    with running_cluster(proxied=network.advertised) as running:
-        network.lead_to(running)
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -93,32 +79,6 @@ def test_users_may_do_what_they_are_allowed_to(cluster: Cluster, topic: str) -> 
         until(lambda: write(settings, topic) == "", "the permission")  # noqa: B023 - called at once
 
 
-def test_another_broker_leads_after_a_death(cluster: Cluster, topic: str) -> None:
-    before = cluster.leader(topic, 0)
-    cluster.kill(before)
-    until(lambda: cluster.leader(topic, 0) not in {-1, before}, "another leader")
-    assert write(cluster.client_settings(), topic) == ""
-    cluster.start(before)
-    assert brokers_seen(cluster.client_settings()) == {1, 2, 3}
-
-
-def test_a_broker_hands_over_when_it_is_stopped_and_may_start_with_fewer_listeners(
-    cluster: Cluster, topic: str
-) -> None:
-    cluster.stop(2)
-    assert not cluster.running(2)
-    assert cluster.leader(topic, 1) in {1, 3}
-    cluster.start(2, listeners=["SASL_SSL"])
-    assert brokers_seen(cluster.client_settings("worker")) == {1, 2, 3}
-    assert brokers_seen(cluster.client_settings("worker", "SSL")) == {1, 3}
-
-
-def test_a_suspended_broker_goes_on(cluster: Cluster, topic: str) -> None:
-    cluster.pause(1)
-    cluster.resume(1)
-    assert write(cluster.client_settings(), topic) == ""
-
-
 def test_a_failing_network_parts_one_worker_from_brokers_that_live(
     cluster: Cluster, network: Network
 ) -> None:
@@ -133,12 +93,6 @@ def test_a_failing_network_parts_one_worker_from_brokers_that_live(
         assert brokers_seen(spared) == brokers_seen(cluster.client_settings()) == {1, 2, 3}
         network.heal()
         assert brokers_seen(struck) == {1, 2, 3}
-
-
-def test_the_coordinator_of_a_transaction_is_a_broker(cluster: Cluster) -> None:
-    producer = Producer(cluster.client_settings() | {"transactional.id": "pay"}, logger=LIBRDKAFKA_LOGGER)
-    producer.init_transactions(TIMEOUT)
-    assert cluster.transaction_coordinator("pay") in cluster.brokers
 
 
 def test_nothing_is_left_of_a_cluster_whose_process_is_killed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,11 @@ from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.producer import flush
 from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
-from tests.support.cluster import Cluster, running_cluster
+from tests.support.cluster import Cluster
 
-pytestmark = [pytest.mark.xdist_group("failover"), pytest.mark.slow]
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 PATIENCE = 120.0
 """Seconds for a transaction to go on. It takes about eleven, or for ever."""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with running_cluster() as running:
-        yield running
 
 
 def coordinated_by(cluster: Cluster, broker: int) -> str:
@@ -37,7 +30,7 @@ def coordinated_by(cluster: Cluster, broker: int) -> str:
 def committed_offset(cluster: Cluster, group: str) -> int:
     """What a group has committed; its coordinator may just have changed."""
     consumer = Consumer(cluster.client_settings() | {"group.id": group})
-    wanted = [TopicPartition("plays", 0)]
+    wanted = [TopicPartition("coordinated", 0)]
     try:
         [found] = retry(lambda: consumer.committed(wanted, TIMEOUT), COORDINATOR_ERRORS, TIMEOUT)
     finally:
@@ -47,7 +40,7 @@ def committed_offset(cluster: Cluster, group: str) -> int:
 
 def test_a_transaction_outlasts_the_broker_that_coordinates_it_and_its_group(cluster: Cluster) -> None:
     """librdkafka alone would wait for the dead broker for ever."""
-    cluster.admin.create_topics([NewTopic("plays", 3)])["plays"].result(TIMEOUT)
+    cluster.admin.create_topics([NewTopic("coordinated", 3)])["coordinated"].result(TIMEOUT)
     settings = {"bootstrap": cluster.bootstrap, "prefix": "failover-", "group": "group"}
     config = Config.model_validate({"kafka": settings, "worker": {"transaction_timeout": "120s"}})
     producer = transactional_producer(config.kafka, config.worker, "worker", 1_000_000)
@@ -60,11 +53,11 @@ def test_a_transaction_outlasts_the_broker_that_coordinates_it_and_its_group(clu
     def begin() -> None:
         producer.begin_transaction()
         for partition in range(3):
-            producer.produce("plays", b"x", partition=partition)
+            producer.produce("coordinated", b"x", partition=partition)
 
     def commit(offset: int) -> None:
         flush(producer, PATIENCE)
-        offsets = [TopicPartition("plays", 0, offset)]
+        offsets = [TopicPartition("coordinated", 0, offset)]
         producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), PATIENCE)
         producer.commit_transaction(PATIENCE)
 

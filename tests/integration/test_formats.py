@@ -28,9 +28,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # isor
 from confluent_kafka.schema_registry.avro import AvroSerializer  # isort: skip
 from confluent_kafka.serialization import MessageField, SerializationContext  # isort: skip
 
-from tests.support.apicurio import Apicurio, apicurio  # isort: skip
+from tests.support.apicurio import Apicurio  # isort: skip
 
-pytestmark = pytest.mark.xdist_group("formats")
 EVENTS = 1_500
 FIRST = 500
 """Events of the first schema; the others are of one with another field."""
@@ -56,12 +55,6 @@ WAITS = "wait for the schema registry"
 BACK = "the schema registry answers again"
 
 
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
-    with apicurio(tmp_path_factory.mktemp("registry")) as found:
-        yield found
-
-
 def definition(url: str, interactions: str, labels: str) -> str:
     text = DEFINITION.replace('topic = "orders"', f'topic = "orders"\nformat = "{interactions}"')
     text = text.replace('topic = "arrivals"', f'topic = "arrivals"\nformat = "{labels}"')
@@ -85,7 +78,7 @@ def events(first: int, end: int) -> Iterator[tuple[bytes, dict[str, Any], dict[s
 class Serializers:
     """Confluent's own serializers, which register what they write."""
 
-    def __init__(self, registry: Apicurio, pipeline: Pipeline) -> None:
+    def __init__(self, registry: Apicurio | FakeRegistry, pipeline: Pipeline) -> None:
         # Without a timeout the client would wait for ever for an answer that was lost.
         self._settings = {"url": registry.url, "timeout": TIMEOUT}
         self._topics = pipeline.topics
@@ -118,6 +111,7 @@ def wait_for_log(pipeline: Pipeline, text: str, begin: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("registry")
 def test_avro_is_learned_over_kills_evolution_and_a_registry_that_is_away(
     registry: Apicurio, bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -193,14 +187,18 @@ def _check_outcomes(pipeline: Pipeline) -> None:
     } == expected
 
 
+@pytest.fixture
+def fake() -> Iterator[FakeRegistry]:
+    with fake_registry() as found:
+        yield found
+
+
 @pytest.mark.slow
 def test_a_label_that_waits_is_restored_once_the_registry_is_back(
-    registry: Apicurio, bootstrap: str, topic_prefix: str, tmp_path: Path
+    fake: FakeRegistry, bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
-    pipeline = pipeline_of(
-        bootstrap, topic_prefix, tmp_path / "early", definition(registry.url, "avro", "avro")
-    )
-    interaction, label = Serializers(registry, pipeline).messages(ORDER, 0, 1)
+    pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / "early", definition(fake.url, "avro", "avro"))
+    interaction, label = Serializers(fake, pipeline).messages(ORDER, 0, 1)
 
     def waits() -> bool:
         written = pipeline.read(pipeline.topics.checkpoints)
@@ -210,12 +208,12 @@ def test_a_label_that_waits_is_restored_once_the_registry_is_back(
     pipeline.produce([label])
     with pipeline.worker() as worker:
         until(waits, "a label that waits", worker)
-    registry.stop()
+    fake.status = 503
     begin = len(pipeline.log_of("worker").read_text())
     worker = pipeline.start_worker()
     try:
         wait_for_log(pipeline, WAITS, begin)
-        registry.start()
+        fake.status = None
         pipeline.produce([interaction])
         with pipeline.follow(pipeline.topics.outcomes) as follower:
             until(partial(follower.reached, 1), "the outcome", worker)
@@ -224,24 +222,18 @@ def test_a_label_that_waits_is_restored_once_the_registry_is_back(
     finally:
         worker.kill()
         worker.wait()
-    registry.stop()
+    fake.status = 503
     kafka = pipeline.kafka
     where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
     audit = run_command("audit", *pipeline.options, *where)
-    registry.start()
+    fake.status = None
     assert audit.returncode == RegistryError.exit_code
-    assert "does not answer: ConnectError" in audit.stderr
+    assert "does not answer: HTTP 503" in audit.stderr
     assert "Traceback" not in audit.stderr
     [outcome] = pipeline.read_json(pipeline.topics.outcomes)
     assert outcome["event_id"] == "o0"
     assert pipeline.read(pipeline.topics.dead_letters) == []
     assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeRegistry]:
-    with fake_registry() as found:
-        yield found
 
 
 @pytest.mark.slow

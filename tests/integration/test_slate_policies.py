@@ -13,7 +13,6 @@ from tests.integration.test_slates import DEFINITION, check_run, check_tools, pi
 from tests.integration.test_stream import command
 
 POLICIES = {
-    "random": 'policy = "random"\nrate = 0.5\n',
     "margin": 'policy = "margin"\nrate = 0.3\nlearn_unasked = true\n',
     "adaptive": 'policy = "adaptive"\nrate = 0.3\n',
 }

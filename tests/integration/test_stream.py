@@ -94,8 +94,8 @@ outcomes = 5000
 [join]
 max_idle = "3s"
 """
-LIMITS = {"label": (0.041, 0.987), "long_view": (0.265, 0.802)}
-"""Share of mistakes, at most, and AUC, at least, by what is learned."""
+MOST_MISTAKES = 0.265
+LEAST_AUC = 0.802
 
 
 def pipeline_of(bootstrap: str, prefix: str, folder: Path, definition: str) -> Pipeline:
@@ -132,16 +132,15 @@ def kill_after(pipeline: Pipeline, outcomes: Sequence[int]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", LIMITS)
 def test_real_rows_of_another_kind_are_learned_over_kills(
-    kuairand: Path, bootstrap: str, topic_prefix: str, tmp_path: Path, target: str
+    kuairand: Path, bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     log, drafted = str(kuairand / "log.csv"), tmp_path / "kuairand.toml"
     written = CliRunner().invoke(app, ["stream", "init", log, "--name", "kuairand", "--out", str(drafted)])
     assert written.exit_code == 0
-    drafted.write_text(drafted.read_text().replace('value = "/label"', f'value = "/{target}"'))
+    drafted.write_text(drafted.read_text().replace('value = "/label"', 'value = "/long_view"'))
     definition = KUAIRAND.format(path=drafted)
-    pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / target, definition)
+    pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / "long_view", definition)
     replayed = command(pipeline, "replay", log, "--label-delay", "20s", "--json")
     events = json.loads(replayed)["events"]
     assert events == 41_828
@@ -150,9 +149,8 @@ def test_real_rows_of_another_kind_are_learned_over_kills(
     assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
     report = json.loads(command(pipeline, "report", "--json"))
     assert report["labelled"] == events
-    mistakes, area = LIMITS[target]
-    assert report["mistakes"] < mistakes
-    assert report["auc"] > area
+    assert report["mistakes"] < MOST_MISTAKES
+    assert report["auc"] > LEAST_AUC
     assert report["mistakes"] < report["running_means"]
     assert pipeline.read(pipeline.topics.dead_letters) == []
 

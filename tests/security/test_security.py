@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,12 @@ from tests.integration.harness import TIMEOUT
 from tests.security import files, rights, trials
 from tests.security.page import found, written
 from tests.security.refusal import Endpoint, Refusal, refused, start
-from tests.support.cluster import Cluster, running_cluster
+from tests.support.cluster import Cluster
 
-pytestmark = [pytest.mark.xdist_group("security"), pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.kafka, pytest.mark.slow]
 
 LONGEST = 60.0
 """Seconds after which a refusal is taken to be an endless loop, also on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with running_cluster() as running:
-        yield running
 
 
 def test_refusals_of_a_cluster_are_as_documented(cluster: Cluster, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -275,19 +275,17 @@ class Cluster:
         """Let a suspended broker go on."""
         self._nodes[broker].process.send_signal(signal.SIGCONT)
 
-    def start(self, broker: int, listeners: Collection[str] = tuple(LISTENERS), wait: bool = True) -> None:
+    def start(self, broker: int, wait: bool = True) -> None:
         """Start a broker that has ended.
 
         Parameters
         ----------
         broker
             Its number.
-        listeners
-            What it listens on beside `PLAINTEXT` and the listeners with a proxy.
         wait
             Whether to wait until the cluster knows it.
         """
-        self._launch(self._nodes[broker], self._broker_settings(broker, listeners), [])
+        self._launch(self._nodes[broker], self._broker_settings(broker), [])
         if wait:
             self.wait_for(broker)
 
@@ -376,12 +374,15 @@ class Cluster:
             ),
         }
 
-    def _broker_settings(self, number: int, listeners: Collection[str]) -> dict[str, str]:
-        names = [name for name in self._listeners if name in {"PLAINTEXT", *listeners, *self._proxied}]
+    def _broker_settings(self, number: int) -> dict[str, str]:
         settings = {
             "process.roles": "broker",
-            "listeners": ",".join(f"{name}://localhost:{self.port(number, name)}" for name in names),
-            "advertised.listeners": ",".join(f"{name}://{self.address(number, name)}" for name in names),
+            "listeners": ",".join(
+                f"{name}://localhost:{self.port(number, name)}" for name in self._listeners
+            ),
+            "advertised.listeners": ",".join(
+                f"{name}://{self.address(number, name)}" for name in self._listeners
+            ),
             "inter.broker.listener.name": "PLAINTEXT",
             "sasl.enabled.mechanisms": "SCRAM-SHA-512",
             "ssl.keystore.type": "PEM",

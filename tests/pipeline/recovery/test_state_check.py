@@ -12,7 +12,7 @@ from pipeline.errors import StateError
 from pipeline.records.encoding import encode_json
 from pipeline.recovery.state_check import StateOrigin, UnusableStateError, decode_state
 from pipeline.task.state import STATE_VERSION
-from tests.fuzz.state import LOG, STATE_OFFSET, written
+from tests.fuzz.state import STATE_OFFSET, written, written_log
 
 ORIGIN = StateOrigin("checkpoints", 0, STATE_OFFSET, "watch-labels")
 LARGE = 10**18
@@ -30,7 +30,7 @@ def epoch(predictions: int) -> dict[str, Any]:
 
 def test_a_record_of_a_worker_is_accepted() -> None:
     state = decode_state(written().value, ORIGIN)
-    assert state == LOG.state
+    assert state == written_log().state
     assert state.waiting
     assert state.snapshot is not None
     assert state.previous is not None
