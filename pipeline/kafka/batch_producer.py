@@ -9,9 +9,7 @@ Elsewhere the client produces all records, and here those that librdkafka refuse
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
@@ -24,13 +22,11 @@ from numpy.typing import NDArray
 
 from forks.compiled.simd import typed_intrinsic
 from forks.jit import njit
+from pipeline.kafka.client_objects import layout_known
 from pipeline.kafka.producer import DeliveryReport
 from pipeline.records.texts import Integers, Texts, joined_texts
 
 Words: TypeAlias = NDArray[np.uint64]
-
-KNOWN_CLIENTS: Final = ("2.16.",)
-"""The versions of confluent-kafka whose objects begin with librdkafka's handle."""
 
 _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP = 1, 3, 4, 5, 7, 8
 """Kinds of arguments of `rd_kafka_produceva`: `rd_kafka_vtype_t` of rdkafka.h."""
@@ -66,8 +62,8 @@ class BatchProducer:
     def __init__(self, producer: Producer, *, native: bool = True) -> None:
         self._producer = producer
         # What only has the producer's methods, or other ones, has no handle.
-        known = type(producer) is Producer and version("confluent-kafka").startswith(KNOWN_CLIENTS)
-        self._library = _Library() if native and known and sys.byteorder == "little" else None
+        known = type(producer) is Producer and layout_known()
+        self._library = _Library() if native and known else None
 
     @property
     def native(self) -> bool:

@@ -6,8 +6,7 @@ by message. It is asked for every message that is not usual.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import methodcaller
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,16 +25,15 @@ from pipeline.records.decoding import (
 )
 from pipeline.records.encoding import encode
 from pipeline.records.input_columns import InputColumns
-from pipeline.records.inputs import KafkaMessage, sizes, with_headers
+from pipeline.records.inputs import KafkaMessage, sizes
+from pipeline.records.message_texts import MessageTexts, headers_of, key_of, value_of
 from pipeline.records.places import flagged
 from pipeline.records.scanner import Field, Scanner
 from pipeline.records.texts import Integers, Texts, joined_texts
+from pipeline.records.words import SPARE
 
 FEWEST: Final = 16
 """`ColumnDecoder.fewest` of workers."""
-
-
-_key, _value, _headers = methodcaller("key"), methodcaller("value"), methodcaller("headers")
 
 
 def _fields(decoder: InputDecoder[Any]) -> list[Field] | None:
@@ -64,11 +62,19 @@ class ColumnDecoder:
         Decodes messages one by one.
     fewest
         Messages below which it costs less to decode them one by one.
+    texts_of
+        Reads keys and values of messages.
     """
 
-    def __init__(self, decoder: InputDecoder[Any], fewest: int = FEWEST) -> None:
+    def __init__(
+        self,
+        decoder: InputDecoder[Any],
+        fewest: int = FEWEST,
+        texts_of: Callable[[Sequence[KafkaMessage]], MessageTexts] = MessageTexts.of,
+    ) -> None:
         self._decoder = decoder
         self._fewest = fewest
+        self._texts_of = texts_of
         fields = _fields(decoder)
         self.to_columns = fields is not None
         """Whether it decodes to columns."""
@@ -80,37 +86,36 @@ class ColumnDecoder:
 
     def decode(self, messages: Sequence[KafkaMessage], latest: int) -> Decoded:
         """Decode messages in the order of their offsets: see `pipeline.records.decoding.decode`."""
-        keys, values = [*map(_key, messages)], [*map(_value, messages)]
-        headers = [*map(_headers, messages)]
-        if self.to_columns and len(values) >= self._fewest:
-            records, times, columns, bare = self._columns(keys, values, latest)
-            size = with_headers(bare, headers)
-            return Decoded(messages, size, times, records, columns, self._decoder.decode)
-        found = decode(keys, values, self._decoder, latest)
+        if self.to_columns and len(messages) >= self._fewest:
+            texts = self._texts_of(messages)
+            records, times, columns = self._columns(messages, texts, latest)
+            return Decoded(messages, texts.sizes, times, records, columns, self._decoder.decode)
+        keys, values = [*map(key_of, messages)], [*map(value_of, messages)]
+        found, headers = decode(keys, values, self._decoder, latest), [*map(headers_of, messages)]
         return Decoded(messages, sizes(keys, values, headers), times_of(found), found)
 
     def _columns(
-        self, keys: list[bytes | None], values: list[bytes | None], latest: int
-    ) -> tuple[list[Record | None], Integers, InputColumns, Integers]:
-        """Return records of what is not usual, times, the columns of all, and sizes without headers."""
-        scanned, ids = self._scanner.scan(values), self._ids
-        texts, usual, joined = scanned.values, scanned.usual, joined_texts(keys)
+        self, messages: Sequence[KafkaMessage], found: MessageTexts, latest: int
+    ) -> tuple[list[Record | None], Integers, InputColumns]:
+        """Return records of what is not usual, times, and the columns of all."""
+        scanned, ids = self._scanner.scan(found.values), self._ids
+        texts, usual, keys = scanned.values, scanned.usual, found.keys
         own = texts.column(self._key)
-        scan.are_keys(own.text, own.begins, own.ends, joined.text, joined.ends, usual)
+        scan.are_keys(own.text, own.begins, own.ends, keys.text, keys.ends, usual)
         times = scanned.integers[ids]
         usual &= times <= latest
         numbers = dict(zip(self._numbers, scanned.numbers[ids + 1 :], strict=True))
         columns = InputColumns(Texts(texts.text, texts.begins[:ids], texts.ends[:ids]), numbers)
-        records: list[Record | None] = [None] * len(values)
-        size = scanned.records.ends - scanned.records.begins + joined.ends - joined.begins
+        records: list[Record | None] = [None] * len(messages)
         others = flagged(~usual).tolist()
         if not others:
-            return records, times, columns, size
-        plain = decode([keys[row] for row in others], [values[row] for row in others], self._decoder, latest)
+            return records, times, columns
+        unusual = [messages[row] for row in others]
+        plain = decode([*map(key_of, unusual)], [*map(value_of, unusual)], self._decoder, latest)
         for row, record in zip(others, plain, strict=True):
             records[row] = record
         columns = self._with_others(dict(zip(others, plain, strict=True)), times, columns)
-        return records, times, columns, size
+        return records, times, columns
 
     def _with_others(self, others: dict[int, Record], times: Integers, columns: InputColumns) -> InputColumns:
         """Write to times and columns what the records of other messages hold, and return the columns."""
@@ -135,4 +140,5 @@ class ColumnDecoder:
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     value = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"play_duration":900,"watch_ratio":0.5}'
-    ColumnDecoder(LABEL_DECODER, fewest=1)._columns([b"7"], [value], latest=5)[2].ids(0)
+    texts = MessageTexts.sized(joined_texts([b"7"]), joined_texts([value], SPARE))
+    ColumnDecoder(LABEL_DECODER, fewest=1)._columns((), texts, latest=5)[2].ids(0)

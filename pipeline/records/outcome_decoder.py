@@ -23,8 +23,9 @@ from pipeline.records.outputs import Outcome
 from pipeline.records.places import flagged
 from pipeline.records.scan import Flags, Integers
 from pipeline.records.scanner import Field, Scanned, Scanner, decode_lists
-from pipeline.records.texts import Texts
+from pipeline.records.texts import Texts, joined_texts
 from pipeline.records.tokens import NOTHING, Floats
+from pipeline.records.words import SPARE
 
 FEWEST: Final = 16
 """Outcomes below which it costs less to decode them one by one."""
@@ -182,7 +183,7 @@ class OutcomeDecoder:
         """
         if self._scanner is None or len(values) < FEWEST:
             return self._records(values)
-        scanned = self._scanner.scan(values)
+        scanned = self._scanner.scan(joined_texts(values, SPARE))
         found = self._columns(scanned, self._scanner.places)
         if scanned.usual.all():
             return found

@@ -130,16 +130,15 @@ class Scanner:
         self._list = next((place for place, field in enumerate(fields) if field.kind == scan.NUMBERS), None)
         self._length = length
 
-    def scan(self, records: Sequence[bytes | None]) -> Scanned:
-        """Read records; None is not usual."""
+    def scan(self, records: Texts) -> Scanned:
+        """Read records, one behind the other with `SPARE` zeros behind them; an empty one is not usual."""
         n, fields = len(records), len(self.places)
-        whole = joined_texts(records, SPARE)
-        values = Texts(whole.text, *np.zeros((2, fields, n), dtype=np.int64))
+        values = Texts(records.text, *np.zeros((2, fields, n), dtype=np.int64))
         integers, numbers = np.empty((fields, n), dtype=np.int64), np.zeros((fields, n))
         lists, usual = np.empty((n, self._length)), np.empty(n, dtype=np.bool_)
         scan.scan(
-            whole.text,
-            whole.ends,
+            records.text,
+            records.ends,
             *self._layout,
             values.begins,
             values.ends,
@@ -154,7 +153,7 @@ class Scanner:
             usual &= (numbers[place] >= least) & (numbers[place] <= most)
         if self._list is not None:
             _parse(values.column(self._list), lists, (integers[self._list] == NOTHING) & usual)
-        return Scanned(whole, values, integers, numbers, lists, usual)
+        return Scanned(records, values, integers, numbers, lists, usual)
 
 
 def decode_lists(texts: Sequence[bytes], length: int) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -14,6 +14,7 @@ from pipeline.config.topics import topics_of
 from pipeline.errors import StateError
 from pipeline.kafka.access.errors import is_offset_lost, is_partition_end
 from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.message_reader import MessageReader
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.registry import registry_of
 from pipeline.records.column_decoder import ColumnDecoder
@@ -71,7 +72,8 @@ class ConsumerSource:
         self.lookup = SchemaLookup(registry_of(config.registry)) if config.stream.needs_registry else None
         """Asks the schema registry; None where nothing has schemas."""
         self.decoders = InputDecoders.of(config.stream, self.lookup)
-        self._to_columns = [ColumnDecoder(decoder) for decoder in self.decoders]
+        self._reader = MessageReader()
+        self._to_columns = [ColumnDecoder(decoder, texts_of=self._reader.texts) for decoder in self.decoders]
         self._liveness = Liveness(consumer, self._topics.interactions)
         self._inputs: dict[PartitionId, _Input] = {}
 
@@ -276,17 +278,15 @@ class ConsumerSource:
 
     def _by_partition(self, messages: list[Message]) -> dict[PartitionId, list[Message]]:
         """Group messages by input partition, and handle the events among them."""
-        topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
-        # `any` and not a comparison with None: comparing a KafkaError leaves an exception behind.
-        if not any(map(Message.error, messages)) and _all_equal(topics) and _all_equal(partitions):
-            return {PartitionId(topics[0] or "", partitions[0] or 0): messages}
-        polled: dict[tuple[str, int], list[Message]] = defaultdict(list)
-        for message, topic, partition in zip(messages, topics, partitions, strict=True):
+        if self._reader.of_one_partition(messages):
+            return {_partition_of(messages[0]): messages}
+        polled: dict[PartitionId, list[Message]] = defaultdict(list)
+        for message in messages:
             if message.error() is None:
-                polled[topic or "", partition or 0].append(message)
+                polled[_partition_of(message)].append(message)
             else:
-                self._handle_event(message, PartitionId(topic or "", partition or 0))
-        return {PartitionId(*topic_partition): found for topic_partition, found in polled.items()}
+                self._handle_event(message, _partition_of(message))
+        return polled
 
     def _handle_event(self, message: Message, topic_partition: PartitionId) -> None:
         error = message.error()
@@ -331,5 +331,5 @@ class ConsumerSource:
         return other.began_at if other.queue is not None and len(other.queue) else 0.0
 
 
-def _all_equal(column: Sequence[object]) -> bool:
-    return column.count(column[0]) == len(column)
+def _partition_of(message: Message) -> PartitionId:
+    return PartitionId(message.topic() or "", message.partition() or 0)

@@ -22,7 +22,7 @@ from forks.learning.event_loop import run
 from pipeline.config.settings import Config
 from pipeline.join import loop, symbols
 from pipeline.join.warm_up import warm_up as warm_up_join
-from pipeline.kafka import batch_producer
+from pipeline.kafka import batch_producer, message_reader
 from pipeline.model import label_policy
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
@@ -67,6 +67,7 @@ def _warm_up_all_but_learner() -> None:
     waiting_texts.warm_up()
     outcome_decoder.warm_up()
     batch_producer.warm_up()
+    message_reader.warm_up()
     DriftDetector().add(np.zeros(1))
 
 
