@@ -57,6 +57,7 @@ class Clock:
         ticks = count()
         patch.setattr(time, "monotonic", lambda: self.now)
         patch.setattr(time, "time", lambda: BEGIN + self.now)
+        patch.setattr("pipeline.worker.metrics.wall_clock", lambda: int(1000 * (BEGIN + self.now)))
         patch.setattr(time, "perf_counter", lambda: 0.004 * next(ticks))
 
 
