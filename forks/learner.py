@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forks.algorithm.kernels import precision
-from forks.arrays import FloatArray
+from forks.arrays import FloatArray, IntArray
 from forks.checks import (
     check_label,
     check_labels,
@@ -23,6 +23,7 @@ from forks.learning.entities import EntityEvents
 from forks.learning.events import EventSource, LastColumns, Rows
 from forks.learning.explanation import Explanation
 from forks.learning.health import Health
+from forks.learning.learner_run import LearnerRun
 from forks.learning.stages import NO_FORMERS, UNWEIGHTED, Stages
 from forks.learning.stored_points import NearPoint
 from forks.losses import LOSSES, loss_value
@@ -354,20 +355,53 @@ class Forks:
         n = len(events)
         steps = check_order("order", order, n, kinds=2 if former is None else 3)
         rows = steps % n
-        labels = check_labels("y", y, n, self.settings.loss, rows[steps >= n])
-        importances = UNWEIGHTED if weights is None else check_weights("weights", weights, n)[rows]
-        formers = NO_FORMERS
-        if former is not None:
-            replaced = check_labels("former", former, n, self.settings.loss, rows[steps >= 2 * n])
-            known = (
-                np.ones(n) if former_weights is None else check_weights("former_weights", former_weights, n)
-            )
-            formers = np.column_stack([replaced[rows], known[rows]])
+        labels, importances, formers = self._checked_labels(
+            y, weights, former, former_weights, n, rows[steps >= n], rows[steps >= 2 * n]
+        )
+        importances = importances[rows] if len(importances) else UNWEIGHTED
+        formers = formers[rows] if len(formers) else NO_FORMERS
         found = self._stages.run(events, steps, labels[rows], importances, formers)
         scores = np.full(n, np.nan)
         is_score = steps < n
         scores[steps[is_score]] = found[is_score]
         return scores
+
+    def begin(
+        self,
+        X: Events,
+        y: ArrayLike,
+        learned: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        former: ArrayLike | None = None,
+        former_weights: ArrayLike | None = None,
+    ) -> LearnerRun:
+        """Begin what `run` does, for compiled code of the caller that gives the steps few by few.
+
+        Parameters
+        ----------
+        X
+            Rows, or the last columns of rows.
+        y : ndarray, shape (n,)
+            As in `run`.
+        learned : ndarray, shape (m,), integers
+            Events that may be learned, and whose label may be replaced.
+        weights, former, former_weights : ndarray, shape (n,)
+            As in `run`.
+
+        Raises
+        ------
+        ValueError
+            The events, a weight or a label to learn is not accepted.
+        TypeError
+            The events are not rows.
+        """
+        events = self._events(X)
+        if not isinstance(events, Rows):
+            raise TypeError("X must be rows, or the last columns of rows")
+        rows = np.asarray(learned)
+        labels = self._checked_labels(y, weights, former, former_weights, len(events), rows, rows)
+        return LearnerRun(self._stages, events, *labels)
 
     def health(self) -> Health:
         """Return figures of the sketch, without changing the learner.
@@ -418,6 +452,28 @@ class Forks:
         if isinstance(X, EntityEvents | LastColumns):
             return X.checked_against(self.settings)
         return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
+
+    def _checked_labels(  # noqa: PLR0917 - columns
+        self,
+        y: ArrayLike,
+        weights: ArrayLike | None,
+        former: ArrayLike | None,
+        former_weights: ArrayLike | None,
+        n: int,
+        learned: IntArray,
+        replaced: IntArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return labels, (n,), their weights, (n,) or (0,), and former labels with theirs, (n, 2) or (0, 2).
+
+        Only the labels of the events that are learned or replaced have to be labels.
+        """
+        labels = check_labels("y", y, n, self.settings.loss, learned)
+        importances = UNWEIGHTED if weights is None else check_weights("weights", weights, n)
+        if former is None:
+            return labels, importances, NO_FORMERS
+        before = check_labels("former", former, n, self.settings.loss, replaced)
+        known = np.ones(n) if former_weights is None else check_weights("former_weights", former_weights, n)
+        return labels, importances, np.column_stack([before, known])
 
     def _learn(self, events: EventSource, y: FloatArray, weights: ArrayLike | None) -> FloatArray:
         """Learn the events in order; return the scores before learning."""

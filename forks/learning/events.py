@@ -65,6 +65,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self._X)
 
+    @property
+    def given(self) -> FloatArray:
+        """The columns that are given, (n, dimension - first)."""
+        return self._X
+
+    @property
+    def first(self) -> int:
+        """Number of columns that are not given."""
+        return self._first
+
+    @property
+    def blocks(self) -> IntArray:
+        """First and last column + 1 of each entity block, (blocks, 2)."""
+        return np.array(self._settings.entity_blocks, dtype=np.int64).reshape(-1, 2)
+
     def row(self, event: int) -> FloatArray:
         """Return the row of an event, (dimension,); columns that are not given are zeros."""
         return np.concatenate([np.zeros(self._first), self._X[event]])

@@ -21,7 +21,7 @@ from forks.learning import event_loop
 from forks.learning.events import EventSource
 from forks.learning.explanation import Explanation, split
 from forks.learning.health import Health, singular_values_of
-from forks.learning.params import params_of
+from forks.learning.params import Params, params_of
 from forks.learning.stored_points import NearPoint, nearest
 from forks.losses import LOSSES, loss_slope, loss_value
 from forks.settings import ForksSettings
@@ -176,7 +176,7 @@ class Stages:
             order = np.where((importances == 0.0) & learns, order - len(events), order)
         start = 0
         while start < len(order):
-            stop = event_loop.segment_end(order, len(events), start, self._learns_until_map_change())
+            stop = event_loop.segment_end(order, len(events), start, self.learns_until_map_change())
             if start < stop:
                 part = slice(start, stop)
                 start += self.run_on_fixed_map(
@@ -184,7 +184,7 @@ class Stages:
                 )
             else:
                 part = slice(start, stop := start + 1)
-                self._learn_changing_map(events, order[part], y[part], importances[part], out[part])
+                self.learn_changing_map(events, order[part], y[part], importances[part], out[part])
                 start = stop
         return out
 
@@ -211,9 +211,23 @@ class Stages:
             self._own_score,
             out,
         )
+        self.note_updates(updates)
+        return len(part.order)
+
+    @property
+    def loop_arrays(self) -> tuple[Params, tuple[FloatArray, ...]]:
+        """The parameters of the compiled loop, and those of its arrays that stand together."""
+        return self._params, (*self._arrays, self._workspace, self._own_score)
+
+    @property
+    def landmarks(self) -> FloatArray:
+        """The landmarks of the map, (kernel columns, s_m); none in stage 1."""
+        return self._hypothesis.feature_map.landmarks
+
+    def note_updates(self, updates: int) -> None:
+        """Note how many events the compiled loop has learned in all, none of which changed the map."""
         self._since_change += updates - self.updates
         self.updates = updates
-        return len(part.order)
 
     def explain(self, event: EventSource) -> Explanation:
         """Return the terms of the score of the only event given."""
@@ -278,7 +292,7 @@ class Stages:
     def _set_hypothesis(self, hypothesis: event_loop.Hypothesis) -> None:
         self._hypothesis, self._arrays = hypothesis.aligned()
 
-    def _learns_until_map_change(self) -> int:
+    def learns_until_map_change(self) -> int:
         """Return how many of the next events change only moments and Newton's state when they are learned."""
         return 0 if self._kernel is None else self._cycle() - self._since_change
 
@@ -290,7 +304,7 @@ class Stages:
         first = max(1, min(cycle // WARM_UP_SPEED, LONGEST_FIRST_CYCLE))
         return min(cycle, max(first, self.updates // WARM_UP_CYCLES))
 
-    def _learn_changing_map(
+    def learn_changing_map(
         self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray, out: FloatArray
     ) -> None:
         """Learn one event, the only step given, which also changes the map or the expansion."""

@@ -254,7 +254,8 @@ def run(
     group_lists: Integers,
     signals: Floats,
     formers: Floats,
-    evicted: Integers,
+    evicted_users: Integers,
+    evicted_items: Integers,
     state: EffectArrays,
     item_lists: Integers,
     packed: Integers,
@@ -274,7 +275,7 @@ def run(
         Signals of the events' labels, see `pipeline.features.target.Target.signals`.
     formers : ndarray, shape (n,), float64
         Signals of labels that are replaced; (0,) where none is.
-    evicted : ndarray, shape (2, steps), int64
+    evicted_users, evicted_items : ndarray, shape (steps,), int64
         Rows of the user and of the item that are evicted before a step learns, 0 for none.
     state
         The state of the model; changed.
@@ -294,7 +295,7 @@ def run(
             for column in range(len(found)):
                 out[event, column] = found[column]
         elif kind == 1:
-            gone = evicted[0, step], evicted[1, step]
+            gone = evicted_users[step], evicted_items[step]
             learn(user, item, groups, signals[event], gone[0], gone[1], state, item_lists, packed)
         else:
             replace(user, item, groups, formers[event], signals[event], state, packed)

@@ -58,7 +58,7 @@ class FeatureSet:
         The numbers of the entities that each item of a slate names; empty where there are no slates.
     codes : ndarray, shape (running features, 3), int64
         Of each running feature what it is, the number of its totals, and of those that it leans on: see
-        `pipeline.features.totals.make_features`.
+        `pipeline.features.totals.make_running_features`.
     effect_columns
         Places of the features of `pipeline.features.effects`; empty without effects.
 

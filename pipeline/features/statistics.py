@@ -200,13 +200,13 @@ class RunningStatistics:
         ValueError
             The columns differ in length, or a step is out of range. Nothing has changed.
         """
-        n = len(labels)
         run = self.begin(ids, labels, label_values, timestamps, values, formers)
         try:
-            run.run(order)
-            return run.features(0, n) if (order < n).any() else run.out  # a restore looks nothing up
-        finally:
-            run.finish()
+            run.check_order(order)
+        except ValueError:
+            run.finish(run.evicted(0))
+            raise
+        return run.run(order)
 
     def begin(  # noqa: PLR0917 - columns
         self,
@@ -217,7 +217,7 @@ class RunningStatistics:
         values: Floats | None = None,
         formers: Floats | None = None,
     ) -> StatisticsRun:
-        """Begin what `run` does, for a caller that gives its steps one part after the other.
+        """Begin what `run` does, for a caller that runs the steps in compiled code.
 
         The parameters, and what is raised, are those of `run`. Nothing else may change the statistics before
         it is finished.

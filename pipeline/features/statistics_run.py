@@ -1,4 +1,4 @@
-"""Steps of the running statistics over events that are given together, part by part."""
+"""Steps of the running statistics over events that are given together, prepared for the compiled loop."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features import effects, totals
+from pipeline.features import totals
+from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.effect_arrays import FEATURES, EffectArrays
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import FeatureSet
+from pipeline.features.statistics_loop import (
+    TABLES_AT_ONCE,
+    StatisticsArrays,
+    StatisticsEvents,
+    Tables,
+    make_features,
+    run_statistics,
+)
 from pipeline.features.tags import TagLists
 from pipeline.features.target import Target
 from pipeline.records.fields import Id
@@ -21,7 +30,10 @@ Integers: TypeAlias = NDArray[np.int64]
 
 NO_CHANGES: Final = np.empty((0, 2))
 """No label is replaced."""
-NO_FORMERS: Final = np.empty(0)
+NO_SIGNALS: Final = np.empty(0)
+NO_EFFECTS: Final = AdjustedEffects(0).arrays
+NO_TABLE: Final = np.empty((0, totals.BASE_COLUMNS)), np.empty((0, 2), dtype=np.int64)
+"""The totals and the ring of none."""
 
 
 class Statistics(Protocol):
@@ -44,7 +56,8 @@ class Statistics(Protocol):
 class StatisticsRun:
     """Steps over n events.
 
-    What is the same for all parts is made once: the rows of the entities above all.
+    The rows of their entities are found here. Until `finish`, only the compiled loop may change the
+    statistics.
 
     Parameters
     ----------
@@ -55,8 +68,8 @@ class StatisticsRun:
 
     Attributes
     ----------
-    out
-        The features, shape (n, running features); NaN where there was no such step.
+    arrays
+        What `pipeline.features.statistics_loop` reads and changes.
     """
 
     def __init__(  # noqa: PLR0917 - columns
@@ -69,99 +82,93 @@ class StatisticsRun:
         values: Floats,
         formers: Floats | None,
     ) -> None:
-        self._statistics, n, target = statistics, len(labels), statistics.target
-        self._labels, self._timestamps = labels, timestamps
-        self._summands, self._changes = target.summands(label_values), NO_CHANGES
+        self._statistics, self._n, self._kinds = statistics, len(labels), 2 if formers is None else 3
+        n, tables, target = self._n, statistics.tables, statistics.target
+        rows = np.empty((len(tables), n), dtype=np.int64)
+        for number, table in enumerate(tables):
+            rows[number] = table.rows_for(statistics.keys(number, ids, values))
+        tag_lists = item_lists = np.zeros(n, dtype=np.int64)
+        if statistics.tagged is not None:
+            tag_lists = tables[statistics.tagged].annotations[rows[statistics.tagged]]
+        summands, changes = target.summands(label_values), NO_CHANGES
         if formers is not None:
             positive, former = labels.astype(np.float64), target.are_positive(formers)
-            differences = self._summands - target.summands(formers)
-            self._changes = np.column_stack([positive - former, differences])
-        tables, layout = statistics.tables, statistics.feature_set.layout
-        self._rows = [
-            table.rows_for(statistics.keys(number, ids, values)) for number, table in enumerate(tables)
-        ]
-        self._lists = np.zeros(n, dtype=np.int64)
-        if statistics.tagged is not None:
-            self._lists = tables[statistics.tagged].annotations[self._rows[statistics.tagged]]
-        self._found = np.full((totals.FIRST_TABLE + len(tables), n, statistics.columns), np.nan)
-        self._half_lives = [float(table.half_life or 0) for table in layout.tables]
-        self._gone: list[list[int]] = [[] for _ in tables]
-        self.out = np.full((n, len(statistics.names)), np.nan)
-        self._effects = statistics.effect_arrays()
-        if self._effects is not None:
-            self._signals = target.signals(label_values)
-            self._former_signals = NO_FORMERS if formers is None else target.signals(formers)
-            _, item = layout.effects or (0, 0)
-            self._item_lists = tables[item].annotations[self._rows[item]]
-            self._of_effects = np.full((n, FEATURES), np.nan)
+            changes = np.column_stack([positive - former, summands - target.summands(formers)])
+        found = np.full((totals.FIRST_TABLE + len(tables), n, statistics.columns), np.nan)
+        effects, adjusted = statistics.effect_arrays(), tuple[int, ...]()
+        signals = former_signals = NO_SIGNALS
+        annotations, effects_found = tag_lists, np.empty((0, FEATURES))
+        if effects is not None:
+            adjusted = _, item = statistics.feature_set.layout.effects or (0, 0)
+            signals, annotations = target.signals(label_values), tables[item].annotations
+            former_signals = NO_SIGNALS if formers is None else target.signals(formers)
+            item_lists, effects_found = annotations[rows[item]], np.full((n, FEATURES), np.nan)
+        events = StatisticsEvents(
+            rows,
+            timestamps,
+            labels,
+            summands,
+            changes,
+            tag_lists,
+            item_lists,
+            signals,
+            former_signals,
+            found,
+            effects_found,
+        )
+        self.arrays: StatisticsArrays = (
+            tuple(events),
+            tuple(self._tables(annotations, adjusted)),
+            tuple(NO_EFFECTS if effects is None else effects),
+        )
 
-    def run(self, order: Integers) -> None:
-        """Run the next steps, shape (steps,): see `pipeline.features.statistics.RunningStatistics.run`.
+    def _tables(self, annotations: Integers, adjusted: tuple[int, ...]) -> Tables:
+        """Return the tables, with what is beside them."""
+        statistics = self._statistics
+        tables, features = statistics.tables, statistics.feature_set
+        of_tables = [(table.totals, table.ring) for table in tables]
+        room = -len(tables) % TABLES_AT_ONCE if tables else TABLES_AT_ONCE
+        every, rings = zip(*of_tables, *[NO_TABLE] * room, strict=True)
+        self._capacities = np.array([table.capacity for table in tables], dtype=np.int64)
+        return Tables(
+            every,
+            rings,
+            np.array([float(each.half_life or 0) for each in features.layout.tables]),
+            self._capacities,
+            statistics.everything,
+            statistics.tags,
+            statistics.tag_lists.packed,
+            np.array(adjusted, dtype=np.int64),
+            annotations,
+            features.codes,
+            np.array(features.effect_columns, dtype=np.int64),
+        )
 
-        Raises
-        ------
-        ValueError
-            A step is out of range. None has been run.
-        """
-        n, kinds = len(self._labels), 3 if len(self._changes) else 2
+    def evicted(self, steps: int) -> Integers:
+        """Return an array for the rows that so many steps evict, shape (tables, steps)."""
+        return np.zeros((len(self._capacities), steps), dtype=np.int64)
+
+    def check_order(self, order: Integers) -> None:
+        """Raise a ValueError if a step is out of range."""
+        n, kinds = self._n, self._kinds
         if order.size and not 0 <= order.min() <= order.max() < kinds * n:
             raise ValueError(f"steps in order must be from 0 to {kinds * n - 1}, for {n} events")
-        statistics, found = self._statistics, self._found
-        labels, summands, changes = self._labels, self._summands, self._changes
-        everything, packed = statistics.everything, statistics.tag_lists.packed
-        totals.run_everything(order, labels, summands, changes, everything, found[totals.EVERYTHING])
-        of_tags = found[totals.TAGS]
-        totals.run_tags(order, self._lists, labels, summands, changes, statistics.tags, packed, of_tags)
-        evicted = np.zeros((len(statistics.tables), len(order)), dtype=np.int64)
-        for number, table in enumerate(statistics.tables):
-            table.capacity = totals.run_table(
-                order,
-                self._rows[number],
-                self._timestamps,
-                labels,
-                summands,
-                changes,
-                self._half_lives[number],
-                table.totals,
-                table.ring,
-                table.capacity,
-                found[totals.FIRST_TABLE + number],
-                evicted[number],
-            )
-        if self._effects is not None:
-            self._run_effects(order, evicted)
-        if evicted.any():
-            for of_table, rows in zip(self._gone, evicted, strict=True):
-                of_table.extend(rows[rows != totals.NO_ROW].tolist())
 
-    def features(self, begin: int, end: int) -> Floats:
-        """Return the features of some events that were looked up, shape (end - begin, running features)."""
-        features, out = self._statistics.feature_set, self.out[begin:end]
-        totals.make_features(features.codes, self._timestamps, self._found, begin, out)
-        if self._effects is not None:
-            out[:, features.effect_columns] = self._of_effects[begin:end]
+    def run(self, order: Integers) -> Floats:
+        """Run all steps: see `pipeline.features.statistics.RunningStatistics.run`."""
+        out = np.full((self._n, len(self._statistics.names)), np.nan)
+        evicted = self.evicted(len(order))
+        run_statistics(self.arrays, order, 0, len(order), evicted)
+        if (order < self._n).any():  # a restore looks nothing up
+            make_features(self.arrays, 0, out)
+        self.finish(evicted)
         return out
 
-    def finish(self) -> None:
-        """Forget the entities that were evicted, or that were new and got no label."""
-        for table, gone in zip(self._statistics.tables, self._gone, strict=True):
-            table.release_evicted(gone)
-
-    def _run_effects(self, order: Integers, evicted: Integers) -> None:
-        """Run the effects as the tables have been run."""
-        statistics, own = self._statistics, self._effects
-        assert own is not None
-        user, item = statistics.feature_set.layout.effects or (0, 0)
-        effects.run(
-            order,
-            self._rows[user],
-            self._rows[item],
-            self._item_lists,
-            self._signals,
-            self._former_signals,
-            evicted[[user, item]],
-            own,
-            statistics.tables[item].annotations,
-            statistics.tag_lists.packed,
-            self._of_effects,
-        )
+    def finish(self, evicted: Integers) -> None:
+        """Forget the entities whose rows were evicted, or that were new and got no label."""
+        any_evicted = bool(evicted.any())
+        for table, capacity, rows in zip(
+            self._statistics.tables, self._capacities.tolist(), evicted, strict=True
+        ):
+            table.capacity = capacity
+            table.release_evicted(rows[rows != totals.NO_ROW].tolist() if any_evicted else ())

@@ -254,7 +254,7 @@ def merge_tags(tag_lists: Integers, sums: Floats, tags: Floats, packed: Integers
 
 
 @njit(cache=True, nogil=True)
-def make_features(codes: Integers, times: Integers, found: Floats, begin: int, out: Floats) -> None:
+def make_running_features(codes: Integers, times: Integers, found: Floats, begin: int, out: Floats) -> None:
     """Make features of totals that were looked up.
 
     Parameters

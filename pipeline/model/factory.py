@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 
+import numpy as np
+
 from forks import ForksSettings
 from pipeline.config.settings import Config, Learner
 from pipeline.features.feature_set import FeatureSet
@@ -12,6 +14,7 @@ from pipeline.features.tables import Tables
 from pipeline.features.target import Target
 from pipeline.features.targets import target_of
 from pipeline.model.challengers import resolve_challengers
+from pipeline.model.columns import InteractionColumns
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
@@ -132,6 +135,10 @@ class ModelFactory:
     def warm_up(self) -> None:
         """Compile what the models call. This is quick where it was done before."""
         warm_up(self.learner)
+        interaction = InteractionColumns(
+            tuple([0] for _ in range(self.features.entities)), np.zeros(1, dtype=np.int64)
+        )
+        self.new_model().run(np.arange(1), interaction, np.empty((0, len(self.features))), np.zeros(1))
         for challenger in self.challengers.values():
             if isinstance(challenger, ForksSettings):
                 warm_up(challenger)

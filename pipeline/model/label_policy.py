@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,56 @@ from pipeline.records.texts import Texts
 
 Flags: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 RATE_TOLERANCE: Final = 50.0
 """Labels ahead of the rate at which a margin has to be smaller by the factor e to be asked for."""
 MAX_RATE_DRIFT: Final = 250.0
 """The largest number of labels by which the count may be ahead of the rate or behind it, for any scores."""
 
+NO_PLACES: Final = np.empty(0, dtype=np.int64)
+NO_COINS: Final = np.empty(0)
 LOG_COUNTS: Final = tuple(KUAIREC_FEATURES.places("log_count"))
 """Places of the log counts among KuaiRec's features."""
+
+
+class PreparedPolicy(NamedTuple):
+    """A policy for n predictions, for compiled code.
+
+    Attributes
+    ----------
+    adaptive, rate, warm_up
+        What it is, its rate, and the number of predictions that are all asked for.
+    log_counts : ndarray, shape (entities,), int64
+        Places among the features of the log counts of the entities.
+    looks
+        Whether it looks at scores. Otherwise it has decided before.
+    learns_unasked
+        Whether labels are learned that were not asked for.
+    coins : ndarray, shape (n,), float64
+        Those of the events; any numbers where there are none.
+    asked : ndarray, shape (n,), int8
+        1 or 0; any other number where labels are learned as they come. Written by `decide`.
+    counts : ndarray, shape (2,), int64
+        The number of the partition's predictions before these, with slates of items, and of those asked for
+        among them. Changed by `decide`.
+    """
+
+    adaptive: bool
+    rate: float
+    warm_up: int
+    log_counts: Integers
+    looks: bool
+    learns_unasked: bool
+    coins: Floats
+    asked: NDArray[np.int8]
+    counts: Integers
+
+
+def no_policy(n: int) -> PreparedPolicy:
+    """Return what lets all labels of n predictions be learned as they come."""
+    no_places, counts, undecided = NO_PLACES, np.zeros(2, dtype=np.int64), np.full(n, -1, dtype=np.int8)
+    return PreparedPolicy(False, 1.0, 0, no_places, False, False, NO_COINS, undecided, counts)
 
 
 class LabelPolicy:
@@ -133,21 +175,26 @@ class LabelPolicy:
         name, rate = self._settings.policy, self._settings.rate
         if name == "random":
             return coins < rate
-        decided = np.empty(len(scores), dtype=np.bool_)
-        log_counts = np.ascontiguousarray(features[:, list(self._log_counts)])
-        adaptive, warm_up = name == "adaptive", self.warm_up_predictions
-        _decide(
-            adaptive,
-            float(rate),
-            np.ascontiguousarray(scores),
-            log_counts,
+        decided = np.empty(len(scores), dtype=np.int8)
+        policy = self.prepared(coins, decided, np.array([predicted, asked]))
+        decide(policy, scores, features, 0, len(scores))
+        asked_for: Flags = decided == 1
+        return asked_for
+
+    def prepared(self, coins: Floats, asked: NDArray[np.int8], counts: Integers) -> PreparedPolicy:
+        """Return the policy for compiled code, with these columns: see `PreparedPolicy`."""
+        settings = self._settings
+        return PreparedPolicy(
+            settings.policy == "adaptive",
+            float(settings.rate),
+            self.warm_up_predictions,
+            np.array(self._log_counts, dtype=np.int64),
+            self.needs_scores,
+            settings.learn_unasked,
             coins,
-            predicted,
             asked,
-            warm_up,
-            decided,
+            counts,
         )
-        return decided
 
     def learns(self, asked: bool | None, labelled: bool) -> bool:
         """Return whether an outcome is learned.
@@ -188,7 +235,8 @@ def leverage(log_counts: Sequence[float]) -> float:
     >>> round(leverage([3.433987, 4.51086]), 6)  # log(1 + 30), log(1 + 90)
     0.175
     """
-    return float(_leverage(np.array([log_counts], dtype=np.float64), np.int64(0)))
+    row = np.array(log_counts, dtype=np.float64)
+    return float(_leverage(row, np.arange(len(row))))
 
 
 def warm_up() -> None:
@@ -199,44 +247,46 @@ def warm_up() -> None:
 
 
 @njit(cache=True, nogil=True)
-def _leverage(log_counts: Floats, row: int | np.int64) -> float:
-    """Return `leverage` of a row."""
-    if not log_counts.shape[1]:
-        return 1.0
-    total = 0.0
-    for column in range(log_counts.shape[1]):
-        inverse = exponential(-log_counts[row, column])
-        total += inverse / (1.0 + (PRIOR_WEIGHT - 1.0) * inverse)  # 1 / (n + b) for inverse = 1 / (1 + n)
-    mean: float = PRIOR_WEIGHT / log_counts.shape[1] * total
-    return mean
+def decide(policy: PreparedPolicy, scores: Floats, features: Floats, begin: int, end: int) -> None:
+    """Decide for which of the predictions from `begin` to `end` the label is asked for, by their scores.
 
-
-@njit(cache=True, nogil=True)
-def _decide(  # noqa: PLR0917 - compiled code is called by position
-    adaptive: bool,
-    rate: float,
-    scores: Floats,
-    log_counts: Floats,
-    coins: Floats,
-    predicted: int,
-    asked: int,
-    warm_up: int,
-    out: Flags,
-) -> None:
-    """Write the decisions of `LabelPolicy.ask` that depend on scores."""
-    for row in range(len(scores)):
-        ahead = float(asked - warm_up) - rate * float(predicted + row + 1 - warm_up)
-        if predicted + row < warm_up:
+    Parameters
+    ----------
+    policy
+        It looks at scores. What is asked for, and the counts, are written.
+    scores, features
+        Of the n predictions, as for `LabelPolicy.ask`.
+    begin, end
+        The first one, and the one behind the last.
+    """
+    warm_up, rate, counts = policy.warm_up, policy.rate, policy.counts
+    for row in range(begin, end):
+        ahead = float(counts[1] - warm_up) - rate * float(counts[0] + 1 - warm_up)
+        if counts[0] < warm_up:
             wanted = True
         elif abs(ahead) >= MAX_RATE_DRIFT:
             wanted = ahead < 0.0
         else:
             slowed = exponential(-abs(ahead) / RATE_TOLERANCE)
             h = rate * slowed if ahead > 0.0 else rate / slowed
-            if adaptive:
-                excess = max(0.0, abs(scores[row]) - 0.5 * _leverage(log_counts, row))
-                wanted = coins[row] * (h + excess) < h
+            if policy.adaptive:
+                excess = max(0.0, abs(scores[row]) - 0.5 * _leverage(features[row], policy.log_counts))
+                wanted = policy.coins[row] * (h + excess) < h
             else:
                 wanted = abs(scores[row]) < h
-        asked += wanted
-        out[row] = wanted
+        counts[0] += 1
+        counts[1] += wanted
+        policy.asked[row] = wanted
+
+
+@njit(cache=True, nogil=True)
+def _leverage(features: Floats, places: Integers) -> float:
+    """Return `leverage` of the log counts at these places."""
+    if not places.shape[0]:
+        return 1.0
+    total = 0.0
+    for place in places:
+        inverse = exponential(-features[place])
+        total += inverse / (1.0 + (PRIOR_WEIGHT - 1.0) * inverse)  # 1 / (n + b) for inverse = 1 / (1 + n)
+    mean: float = PRIOR_WEIGHT / places.shape[0] * total
+    return mean

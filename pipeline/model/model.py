@@ -30,7 +30,8 @@ from pipeline.model.columns import (
     label_weights,
 )
 from pipeline.model.contexts import ContextLayout
-from pipeline.model.model_run import ModelRun
+from pipeline.model.label_policy import no_policy
+from pipeline.model.model_run import Labels, ModelRun
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
 from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Outcome, Share
@@ -101,7 +102,7 @@ class Model:
         self.outcomes_learned = 0
         mean: RunningFeature = "value_mean" if isinstance(target, RegressionTarget) else "label_mean"
         self.mean_columns = features.places(mean)[:2]
-        self._layout = ContextLayout.of(tables.columns, features)
+        self.layout = ContextLayout.of(tables.columns, features)
         self._uses_tables = any(
             min(each.linear_columns[0], each.kernel_columns[0]) < tables.columns
             for each in (settings, *challengers.values())
@@ -152,7 +153,7 @@ class Model:
             Shape (n,).
         """
         columns = InteractionColumns.of(interactions, self.features.entities)
-        return self.learner.variances(self._events(columns, features))
+        return self.learner.variances(self.events(columns, features))
 
     def _challenger_scores(
         self, interaction: InteractionLike, features: list[float]
@@ -226,9 +227,7 @@ class Model:
         run = self.begin(
             interactions, known_features, labels, values, weights=weights, former=former, again=again
         )
-        outputs = run.advance(order, len(known_features), len(labels) - len(again))
-        run.finish()
-        return outputs
+        return run.run(order, Labels.all(len(order)), no_policy(len(labels)))
 
     def begin(
         self,
@@ -241,9 +240,9 @@ class Model:
         former: FormerLabels | None = None,
         again: NDArray[np.int64] = NO_ROWS,
     ) -> ModelRun:
-        """Begin what `run` does, for a caller that gives its steps one part after the other.
+        """Begin what `run` does, for a caller whose labels are learned only if a policy says so.
 
-        The parameters are those of `run`. Nothing else may change the model before it is finished.
+        The parameters are those of `run`.
         """
         return ModelRun(self, interactions, known_features, labels, values, weights, former, again)
 
@@ -397,7 +396,7 @@ class Model:
         loss, taken_back, former_weights = self.learner.settings.loss, None, None
         if former is not None:
             taken_back, former_weights = self.target.taught_many(loss, former.values), former.weights
-        y, X = self.target.taught_many(loss, labels), self._events(interactions, features)
+        y, X = self.target.taught_many(loss, labels), self.events(interactions, features)
         scores = self.learner.run(X, y, order, weights, former=taken_back, former_weights=former_weights)
         if not self.challengers:
             return scores, []
@@ -405,14 +404,14 @@ class Model:
         shadows = self.challengers.values()
         return scores, [shadow.run(X, labels, order, weights, former) for shadow in shadows]
 
-    def _events(
+    def events(
         self, interactions: InteractionColumns, features: NDArray[np.float64]
     ) -> NDArray[np.float64] | LastColumns:
         """Return what the learners see of interactions: context vectors, or the end of these.
 
         Without categories, a context vector ends with the features.
         """
-        if self.challengers or self._uses_tables or self._layout.categories:
+        if self.challengers or self._uses_tables or self.layout.categories:
             return self._contexts(interactions, features)
         return LastColumns(features)
 
@@ -420,7 +419,7 @@ class Model:
         self, interactions: InteractionColumns, features: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the context vectors of interactions, shape (n, dimension)."""
-        X = np.zeros((len(features), self._layout.dimension))
+        X = np.zeros((len(features), self.layout.dimension))
         if self._uses_tables:
             users = interactions.ids[0]
             videos = interactions.ids[1] if len(interactions.ids) > 1 else users  # there is no table by these
@@ -428,7 +427,7 @@ class Model:
                 X, users, videos, interactions.timestamps.tolist(), strict=True
             ):
                 self.tables.fill(x, user, video, timestamp)
-        self._layout.fill(X, features)
+        self.layout.fill(X, features)
         return X
 
     def context(self, interaction: InteractionLike, features: Sequence[float]) -> NDArray[np.float64]:

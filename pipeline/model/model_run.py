@@ -1,18 +1,21 @@
-"""Steps of a model over interactions that are given together, one part of the steps after the other."""
+"""Steps of a model over interactions that are given together, prepared for the compiled loop."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forks import Forks
+from forks import Forks, LastColumns
 from forks.losses import probabilities
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.target import Target
 from pipeline.model.columns import FormerLabels, InteractionColumns, ModelOutputs
+from pipeline.model.contexts import ContextLayout
+from pipeline.model.label_policy import PreparedPolicy
+from pipeline.model.segments import AT, END, NOTHING, Kept, Planned, Rows, run_segments
 from pipeline.model.shadow import ShadowLearner
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -27,16 +30,27 @@ class LearningModel(Protocol):
     statistics: RunningStatistics
     learner: Forks
     challengers: dict[str, ShadowLearner]
+    layout: ContextLayout
 
-    def run_learners(  # noqa: PLR0917 - columns
-        self,
-        order: Integers,
-        interactions: InteractionColumns,
-        features: Floats,
-        labels: Floats,
-        weights: Floats | None,
-        former: FormerLabels | None,
-    ) -> tuple[Floats, list[Floats]]: ...
+    def events(self, interactions: InteractionColumns, features: Floats) -> Floats | LastColumns: ...
+
+
+class Labels(NamedTuple):
+    """Which labels are learned, by the steps of a run."""
+
+    came: NDArray[np.bool_]
+    """Whether the label came, shape (steps,)."""
+    replaces: Integers
+    """The step whose label is replaced, if that was learned, or as `pipeline.model.segments.Planned` has it;
+    shape (steps,)."""
+    learned: NDArray[np.bool_]
+    """Whether the step is run, as far as the policy leaves it; shape (steps,). Written."""
+
+    @classmethod
+    def all(cls, steps: int) -> Labels:
+        """Learn all of them."""
+        came, learned = np.ones((2, steps), dtype=np.bool_)
+        return cls(came, np.full(steps, NOTHING), learned)
 
 
 class ModelRun:
@@ -63,43 +77,88 @@ class ModelRun:
     ) -> None:
         self._model, self._interactions, self._again = model, interactions, again
         self._labels, self._weights, self._former = labels, weights, former
-        self._known, self._running = len(known_features), model.features.running
-        self._own = slice(self._known, len(labels) - len(again))
-        self._features = np.empty((len(labels), len(model.features)))
-        self._features[: self._known] = known_features
+        self._own = slice(len(known_features), len(labels) - len(again))
+        running = model.features.running
+        self._features = features = np.zeros((len(labels), len(model.features)))
+        features[: self._own.start] = known_features
         if values is not None:
-            self._features[self._own, self._running :] = values
-        self._features[self._own.stop :, self._running :] = self._features[again, self._running :]
-        self._statistics = model.statistics.begin(
-            interactions.ids,
-            model.target.are_positive(labels),
-            labels,
-            interactions.timestamps,
-            self._features[:, self._running :],
-            None if former is None else former.values,
-        )
+            features[self._own, running:] = values
+        features[self._own.stop :] = features[again]
 
-    def advance(self, order: Integers, begin: int, end: int) -> ModelOutputs:
-        """Run the next steps, which predict the interactions from `begin` to `end`.
+    def run(self, order: Integers, labels: Labels, policy: PreparedPolicy) -> ModelOutputs:
+        """Run the steps.
 
         Parameters
         ----------
         order
-            The steps, shape (steps,): see `pipeline.model.model.Model.run`.
-        begin, end
-            The interactions that are predicted.
+            The steps, shape (steps,): see `pipeline.model.model.Model.run`. If the policy looks at scores,
+            interactions are predicted in their order.
+        labels
+            Which labels are learned.
+        policy
+            Decides which labels are asked for.
 
         Returns
         -------
         ModelOutputs
-            One row for each of these interactions.
+            One row for each of the interactions that are predicted.
         """
-        model, features = self._model, self._features
-        self._statistics.run(order)
-        if begin < end:
-            features[begin:end, : self._running] = self._statistics.features(begin, end)
-        features[self._own.stop :] = features[self._again]
-        scores, others = self._run_learners(order, begin, end)
+        model, features, target, own = self._model, self._features, self._model.target, self._own
+        n, loss, former = len(features), model.learner.settings.loss, self._former
+        x = model.events(self._interactions, features)
+        learner = model.learner.begin(
+            x,
+            target.taught_many(loss, self._labels),
+            order[order >= n] % n,
+            self._weights,
+            former=None if former is None else target.taught_many(loss, former.values),
+            former_weights=None if former is None else former.weights,
+        )
+        statistics = model.statistics.begin(
+            self._interactions.ids,
+            target.are_positive(self._labels),
+            self._labels,
+            self._interactions.timestamps,
+            features[:, model.features.running :],
+            None if former is None else former.values,
+        )
+        statistics.check_order(order)
+        origins = np.concatenate([np.arange(own.stop), self._again])[order % n]
+        planned = Planned(order, origins, labels.came, labels.replaces, labels.learned)
+        steps, scores = len(order), np.full(n, np.nan)
+        kept = Kept(
+            np.array([0, 0, 0, 0, own.start, own.start]),
+            np.empty(steps, dtype=np.int64),
+            np.empty(steps, dtype=np.int64),
+            np.empty(steps),
+            np.empty(steps if len(learner.importances) else 0),
+            np.empty((steps if len(learner.formers) else 0, 2)),
+            statistics.evicted(steps),
+            np.empty(steps),
+        )
+        rows = Rows(
+            features,
+            learner.rows,
+            model.features.running,
+            0 if isinstance(x, LastColumns) else model.layout.first_running,
+            learner.y,
+            learner.importances,
+            learner.formers,
+            scores,
+        )
+        parts = tuple(planned), tuple(policy), tuple(kept), tuple(rows)
+        while run_segments(*parts, statistics.arrays, learner.arrays, learner.counts):
+            if learner.changes_map():
+                at = kept.places[AT]
+                kept.found[at] = learner.change_map(int(kept.of_learner[at]))
+                kept.places[AT] += 1
+        learner.finish()
+        statistics.finish(kept.evicted)
+        return self._outputs(scores[own], kept.order[: kept.places[END]], x)
+
+    def _outputs(self, scores: Floats, order: Integers, x: Floats | LastColumns) -> ModelOutputs:
+        """Return what was predicted, once the challengers have run the same steps."""
+        model = self._model
         p = (
             [None] * len(scores)
             if model.learner.settings.loss != "logistic"
@@ -107,36 +166,12 @@ class ModelRun:
         )
         challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
         if model.challengers:
-            columns = [each.tolist() for each in others]
-            challenger_scores = [
-                dict(zip(model.challengers, row, strict=True)) for row in zip(*columns, strict=True)
+            assert not isinstance(x, LastColumns), "challengers learn from whole vectors"
+            found = [
+                shadow.run(x, self._labels, order, self._weights, self._former)[self._own].tolist()
+                for shadow in model.challengers.values()
             ]
-        return ModelOutputs(features[begin:end], scores.tolist(), p, challenger_scores)
-
-    def finish(self) -> None:
-        """End the run, after the last part."""
-        self._statistics.finish()
-
-    def _run_learners(self, order: Integers, begin: int, end: int) -> tuple[Floats, list[Floats]]:
-        """Let the learners take the steps; return each one's scores of the predicted interactions."""
-        model, labels, weights, former = self._model, self._labels, self._weights, self._former
-        if (begin, end) == (self._own.start, self._own.stop):
-            scores, others = model.run_learners(
-                order, self._interactions, self._features, labels, weights, former
-            )
-            return scores[begin:end], [each[begin:end] for each in others]
-        # Each step has a row of its own: there are few.
-        kinds, rows = np.divmod(order, len(labels))
-        if former is not None:
-            values, of_former = former
-            former = FormerLabels(values[rows], None if of_former is None else of_former[rows])
-        scores, others = model.run_learners(
-            np.arange(len(rows)) + kinds * len(rows),
-            self._interactions.select(rows),
-            self._features[rows],
-            labels[rows],
-            None if weights is None else weights[rows],
-            former,
-        )
-        predicted = kinds == 0
-        return scores[predicted], [each[predicted] for each in others]
+            challenger_scores = [
+                dict(zip(model.challengers, row, strict=True)) for row in zip(*found, strict=True)
+            ]
+        return ModelOutputs(self._features[self._own], scores.tolist(), p, challenger_scores)

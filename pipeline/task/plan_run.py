@@ -1,4 +1,4 @@
-"""The model runs a plan: all at once, or in segments where something else has to happen in between."""
+"""The model runs a plan: all at once, or in parts where shares of other partitions are learned in between."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeline.join.prediction_columns import PredictionColumns, no_predictions
+from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns, no_predictions
 from pipeline.join.records import ChallengerScores
 from pipeline.model.columns import NO_ROWS, FormerLabels, InteractionColumns, ModelOutputs
-from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.label_policy import LabelPolicy, PreparedPolicy, no_policy
 from pipeline.model.model import Model
+from pipeline.model.model_run import Labels
+from pipeline.model.segments import LEARNED, NOTHING
 from pipeline.records.encoding import encode
 from pipeline.records.places import flagged
 from pipeline.records.texts import Texts, decode_ids
@@ -25,8 +27,7 @@ class PlanRun:
     """What the model predicts of a plan.
 
     It is run in parts: one begins before an outcome if shares of other partitions are learned right before
-    it. The segments of a part begin before an outcome if a policy looks at the score of its prediction, which
-    is made in the segment before.
+    it.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ class PlanRun:
         if self._policy is not None and self._policy.tosses_coins:
             self._coins = self._policy.coins(self._asked_about())
         if self._policy is not None and not self._policy.needs_scores:
-            self._ask(self._policy, slice(0, self._own))
+            self._ask(self._policy)
         for outcomes, predictions in self._parts(sorted(self.plan.received)):
             if outcomes.start < outcomes.stop:
                 self._model.merge_shared(self.plan.received.get(outcomes.start, []))
@@ -129,22 +130,6 @@ class PlanRun:
                 slice(predictions[number], predictions[number + 1]),
             )
 
-    def _segments(self, outcomes: slice, predictions: slice) -> Iterator[tuple[slice, slice]]:
-        """Yield the outcomes and the predictions of each segment of a part.
-
-        A segment ends before an outcome of a prediction that it makes, if a policy looks at scores.
-        """
-        if self._policy is None or not self._policy.needs_scores:
-            yield outcomes, predictions
-            return
-        begin, made, own = outcomes.start, predictions.start, (self.rows[outcomes] - self.known).tolist()
-        places = (outcomes.start + flagged(self.rows[outcomes] >= self.known + made)).tolist()
-        for place, before in zip(places, self._predictions_before(places), strict=True):
-            if own[place - outcomes.start] >= made:
-                yield slice(begin, place), slice(made, before)
-                begin, made = place, before
-        yield slice(begin, outcomes.stop), slice(made, predictions.stop)
-
     def _predictions_before(self, outcomes: list[int]) -> list[int]:
         """Return how many own predictions come before each of these outcomes, which ascend."""
         return np.searchsorted(self._versions, outcomes, side="right").tolist() if outcomes else []
@@ -158,59 +143,49 @@ class PlanRun:
         return float(self.taught[number]) if self.learned[number] else None
 
     def _run(self, outcomes: slice, predictions: slice) -> None:
-        """Run a part, which begins with what other partitions share, segment by segment."""
+        """Run a part, which begins with what other partitions share."""
         every, begin, end = self.predictions, self.known + predictions.start, self.known + predictions.stop
-        rows, interactions, known = self.rows[outcomes], self.interactions, self.known
-        features = every.features[:known]
+        mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
+        if not len(mask):
+            return
+        rows, interactions, prior = self.rows[outcomes], self.interactions, np.arange(self.known)
         if len(rows) < len(self.rows) or end - begin < self._own:
             own = rows >= begin
-            before = rows[~own]
-            known, features = len(before), every.features[before]
-            rows = np.where(own, known + rows - begin, np.cumsum(~own) - 1)
-            interactions = interactions.select(np.concatenate([before, np.arange(begin, end)]))
+            prior = rows[~own]
+            rows = np.where(own, len(prior) + rows - begin, np.cumsum(~own) - 1)
+            interactions = interactions.select(np.concatenate([prior, np.arange(begin, end)]))
+        known, again = len(prior), NO_ROWS
         n = known + end - begin
         if len(places := self._corrected_in(outcomes, rows, known)):
             again, rows = rows[places], rows.copy()
             rows[places] = np.arange(n, n + len(places))
             n, interactions = n + len(places), interactions.append(again)
-        else:
-            again = NO_ROWS
-        labels, weights = np.zeros(n), None
-        labels[rows] = self.taught[outcomes]
+        values, weights = np.zeros(n), None
+        values[rows] = self.taught[outcomes]
         if self.outcomes.weights is not None:
             weights = np.ones(n)
             weights[rows] = self.outcomes.weights[outcomes]
-        mask = self._outcome_mask[outcomes.start + predictions.start : outcomes.stop + predictions.stop]
-        steps, learning = np.empty(len(mask), dtype=np.int64), flagged(mask)
+        steps = np.empty(len(mask), dtype=np.int64)
         steps[~mask], steps[mask] = np.arange(known, known + end - begin), n + rows
-        values = every.values[predictions] if every.values.size else None
-        former = self._former_labels(outcomes, rows, n)
+        labels, former = Labels.all(len(steps)), self._former_labels(outcomes, rows, n)
+        labels.came[mask], labels.learned[mask] = ~self._expired[outcomes], self.learned[outcomes]
+        if former is not None:
+            labels.replaces[mask] = self._replaced(outcomes, flagged(mask))
         run = self._model.begin(
-            interactions, features, labels, values, weights=weights, former=former, again=again
+            interactions,
+            every.features[prior],
+            values,
+            every.values[predictions] if every.values.size else None,
+            weights=weights,
+            former=former,
+            again=again,
         )
-        for learned, predicted in self._segments(outcomes, predictions):
-            if self._policy is not None:
-                self._apply_policy(self._policy, learned)
-            of_learned = learning[learned.start - outcomes.start : learned.stop - outcomes.start]
-            if former is not None:
-                steps[of_learned[self._replacing(learned)]] += n
-            first = outcomes.start + predictions.start
-            part = slice(learned.start + predicted.start - first, learned.stop + predicted.stop - first)
-            order = steps[part]
-            if not (kept := self.learned[learned]).all():
-                included = np.ones(len(order), dtype=np.bool_)
-                included[of_learned - part.start] = kept
-                order = order[included]
-            self._model.outcomes_learned += learned.stop - learned.start
-            if len(order):
-                of_own = (
-                    known + predicted.start - predictions.start,
-                    known + predicted.stop - predictions.start,
-                )
-                self._store(run.advance(order, *of_own), predicted)
-            if self._policy is not None and self._policy.needs_scores:
-                self._ask(self._policy, predicted)
-        run.finish()
+        policy = self._policy_of(prior, predictions, n)
+        self._store(run.run(steps, labels, policy), predictions)
+        self.learned[outcomes] = labels.learned[mask]
+        every.asked[begin:end] = policy.asked[known : known + end - begin]
+        self._model.outcomes_learned += outcomes.stop - outcomes.start
+        self._count(policy, outcomes)
 
     def _store(self, outputs: ModelOutputs, predictions: slice) -> None:
         """Keep what the model predicted."""
@@ -221,12 +196,12 @@ class PlanRun:
             self._challengers += [ChallengerScores.of(each or {}, names) for each in outputs.challengers]
 
     def _corrected_in(self, outcomes: slice, rows: Integers, known: int) -> Integers:
-        """Return the outcomes of a segment that correct the label of a prediction which is made in it.
+        """Return the outcomes of a part that correct the label of a prediction which is made in it.
 
         Parameters
         ----------
         outcomes
-            Those of the segment.
+            Those of the part.
         rows
             The rows of their predictions.
         known
@@ -236,13 +211,28 @@ class PlanRun:
         again: Integers = here[rows[here] >= known]
         return again
 
-    def _replacing(self, outcomes: slice) -> list[int]:
-        """Return which outcomes of a segment replace a label that was learned."""
-        places = self._corrections_of(outcomes)
-        return [place for place in places if self._former(outcomes.start + place) is not None]
+    def _replaced(self, outcomes: slice, steps: Integers) -> Integers:
+        """Return the step whose label each outcome of a part replaces, if that was learned; shape (n,).
+
+        Parameters
+        ----------
+        outcomes
+            Those of the part.
+        steps
+            Their steps, shape (n,).
+        """
+        replaced = np.full(len(steps), NOTHING)
+        for place in self._corrections_of(outcomes):
+            outcome = outcomes.start + place
+            before = self.plan.corrections[outcome].outcome - self.plan.outcomes_learned
+            if before >= outcomes.start:
+                replaced[place] = steps[before - outcomes.start]
+            elif self._former(outcome) is not None:
+                replaced[place] = LEARNED
+        return replaced
 
     def _corrections_of(self, outcomes: slice) -> list[int]:
-        """Return which outcomes of a part or segment are corrections, in order."""
+        """Return which outcomes of a part are corrections, in order."""
         first = bisect_left(self._corrections, outcomes.start)
         last = bisect_left(self._corrections, outcomes.stop)
         return [number - outcomes.start for number in self._corrections[first:last]]
@@ -261,30 +251,44 @@ class PlanRun:
 
     # Label policies.
 
-    def _apply_policy(self, policy: LabelPolicy, outcomes: slice) -> None:
-        """Learn nothing where the policy decides so, and count labels that were not asked for."""
-        refused = self.predictions.asked[self.rows[outcomes]] == 0
-        if not refused.any():
+    def _policy_of(self, prior: Integers, predictions: slice, n: int) -> PreparedPolicy:
+        """Return the policy for the n interactions of a part."""
+        if self._policy is None:
+            return no_policy(n)
+        begin, end = self.known + predictions.start, self.known + predictions.stop
+        rows = np.concatenate([prior, np.arange(begin, end)])
+        coins, asked = np.zeros(n), np.full(n, UNDECIDED, dtype=np.int8)
+        coins[len(prior) : len(rows)] = self._coins[predictions]
+        asked[: len(rows)] = self.predictions.asked[rows]
+        counts = np.array([self._predicted_before(predictions), self._counters["asked"]])
+        return self._policy.prepared(coins, asked, counts)
+
+    def _count(self, policy: PreparedPolicy, outcomes: slice) -> None:
+        """Count the labels that a policy asked for, and those that came and were not asked for."""
+        if self._policy is None:
             return
-        came = ~self._expired[outcomes]
-        self.learned[outcomes] &= policy.learns_many(refused, came)
-        unasked = refused & came
+        if policy.looks:
+            self._counters["asked"] = int(policy.counts[1])
+        unasked = (self.predictions.asked[self.rows[outcomes]] == 0) & ~self._expired[outcomes]
         unasked[self._corrections_of(outcomes)] = False
         self._counters["unasked"] += int(np.count_nonzero(unasked))
 
-    def _ask(self, policy: LabelPolicy, predictions: slice) -> None:
-        """Decide for each of these predictions whether its label is asked for, and count the requests."""
+    def _predicted_before(self, predictions: slice) -> int:
+        """Return how many predictions the partition made before these, with slates of items."""
+        begin: int = predictions.start
+        return begin + (self._counters[ITEMS] - self._own if self.predictions.of_slates else self.plan.first)
+
+    def _ask(self, policy: LabelPolicy) -> None:
+        """Decide for each prediction whether its label is asked for, and count the requests."""
         every, counters = self.predictions, self._counters
-        rows = slice(self.known + predictions.start, self.known + predictions.stop)
-        first = counters[ITEMS] - self._own if every.of_slates else self.plan.first
         asked = policy.ask(
-            self._coins[predictions],
-            every.scores[rows],
-            every.features[rows],
-            predicted=first + predictions.start,
+            self._coins,
+            every.scores[self.known :],
+            every.features[self.known :],
+            predicted=self._predicted_before(slice(0, self._own)),
             asked=counters["asked"],
         )
-        every.asked[rows] = asked
+        every.asked[self.known :] = asked
         counters["asked"] += int(np.count_nonzero(asked))
 
     def _asked_about(self) -> Texts:

@@ -59,6 +59,7 @@ class Played:
         evicted: Integers | None = None,
     ) -> Floats:
         own, out = self.effects.arrays, np.full((len(x), 5), np.nan)
+        users_gone, items_gone = np.zeros((2, len(order)), dtype=np.int64) if evicted is None else evicted
         compiled.run(
             np.asarray(order, dtype=np.int64),
             np.asarray(users, dtype=np.int64) + 1,
@@ -66,7 +67,8 @@ class Played:
             self.item_lists[np.asarray(items, dtype=np.int64) + 1],
             np.clip(x, -1.0, 1.0).astype(np.float32).astype(np.float64),
             np.empty(0),
-            np.zeros((2, len(order)), dtype=np.int64) if evicted is None else evicted,
+            users_gone,
+            items_gone,
             own,
             self.item_lists,
             self.packed,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from forks import ForksSettings
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC
-from pipeline.features import effects, totals
+from pipeline.features import effects, statistics_loop, statistics_run, totals
 from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import EFFECTS, FEATURES, RUNNING, FeatureSet
 from pipeline.features.statistics import Floats, RunningStatistics
@@ -342,9 +342,8 @@ def test_steps_and_columns_that_do_not_fit_are_refused(
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(FEATURES_LENGTH, budget=4, landmarks=2, rank=2, cycle=3))
     kernels: tuple[Any, ...] = (
-        *(totals.run_everything, totals.run_tags, totals.run_table, totals.make_features),
+        *(statistics_loop.run_statistics, statistics_loop.make_features, effects.merge_shared),
         *(totals.merge_everything, totals.merge_tags, totals.merge_shared),
-        *(effects.run, effects.merge_shared),
     )
     compiled = [kernel.signatures for kernel in kernels]
     before = [list(signatures) for signatures in compiled]
@@ -365,7 +364,9 @@ def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPa
     statistics = RunningStatistics(100)
     ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
     labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
-    for module, name in ((totals, "run_table"), (effects, "run")):
-        assert runs_beside(
-            monkeypatch, module, name, lambda: statistics.run(order, [ids, ids], labels, ratios)
-        )
+    assert runs_beside(
+        monkeypatch,
+        statistics_run,
+        "run_statistics",
+        lambda: statistics.run(order, [ids, ids], labels, ratios),
+    )
