@@ -130,7 +130,8 @@ def run_until_change(
     learner
         `LearnerRun.arrays`.
     order : ndarray, shape (steps,), int64
-        Steps: i scores event i, n + i learns it, 2 n + i replaces its label. One of weight 0 does not learn.
+        Steps: i scores event i, n + i learns it, 2 n + i replaces its label. An event whose label weighs 0
+        is scored instead of learned.
     begin, end
         Those of the order that are run.
     labels, importances, formers
