@@ -395,6 +395,15 @@ class Forks:
             The events, a weight or a label to learn is not accepted.
         TypeError
             The events are not rows.
+
+        Examples
+        --------
+        `forks.learning.learner_run` has the compiled function that runs the steps.
+
+        >>> learner = Forks(ForksSettings.practical(1))
+        >>> run = learner.begin([[0.5], [2.0]], [1, -1], [0, 1])
+        >>> run.rows.tolist(), run.changes_map()  # the first event that is learned becomes a stored point
+        ([[0.5], [2.0]], True)
         """
         events = self._events(X)
         if not isinstance(events, Rows):
