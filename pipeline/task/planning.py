@@ -242,6 +242,16 @@ class _Consequences:
         """Return what is corrected, given the places of corrections, and predictions and weights of all."""
         answered, progress = self.slice.join.answered, self.progress
         assert answered is not None
+        before = targets[corrected]
+        before = before[self.slice.of_closed(before)]
+        rows = self.slice.closed_rows_of(before)
+        numbers, learned, weighed = (
+            answered.numbers[rows] // 2,
+            answered["learned"][rows],
+            answered["weights"][rows],
+        )
+        columns = numbers.tolist(), learned.tolist(), weighed.tolist()
+        closed = dict(zip(before.tolist(), zip(*columns, strict=True), strict=True))
         corrections, last = dict[int, Correction](), dict[int, int]()
         events = flagged(np.isin(targets, targets[corrected]))
         by_label = np.isin(events, corrected)
@@ -252,10 +262,8 @@ class _Consequences:
                 weight = 1.0 if weights is None else float(weights[last[target]])
                 corrections[place] = Correction(progress.outcomes_learned + last[target], None, weight)
             elif corrects:
-                [row] = self.slice.closed_rows_of(np.array([target])).tolist()
-                outcome, former = int(answered.numbers[row]) // 2, float(answered["learned"][row])
+                outcome, former, weight = closed[target]
                 unknown = isnan(former) or outcome >= progress.outcome
-                weight = float(answered["weights"][row])
                 corrections[place] = Correction(outcome, None if unknown else former, weight)
             last[target] = place
         return corrections
