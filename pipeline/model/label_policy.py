@@ -206,11 +206,7 @@ class LabelPolicy:
         labelled
             Whether its label came.
         """
-        return bool(self.learns_many(np.array([asked is False]), np.array([labelled]))[0])
-
-    def learns_many(self, refused: Flags, labelled: Flags) -> Flags:
-        """Return `learns` of outcomes, by whether their labels were not asked for, and whether they came."""
-        return ~refused | labelled if self._settings.learn_unasked else ~refused
+        return asked is not False or (labelled and self._settings.learn_unasked)
 
     def _coin(self, event_id: bytes) -> float:
         """Return an event's coin: a number of at least 0 and less than 1."""

@@ -308,7 +308,7 @@ class Model:
         columns = InteractionColumns.of(examples, self.features.entities)
         features = feature_rows(examples, len(self.features))
         n = len(labels)
-        self.run_learners(np.arange(n, 2 * n), columns, features, labels, label_weights(examples), None)
+        self._run_learners(np.arange(n, 2 * n), columns, features, labels, label_weights(examples), None)
 
     def _learn_chunk(self, outcomes: DecodedOutcomes) -> None:
         """Learn from outcomes of which only the first may hold shares of other partitions."""
@@ -324,7 +324,7 @@ class Model:
             weights = None if weights is None else weights[kept]
         order, former = _learning_steps(outcomes)
         interactions = InteractionColumns(ids, timestamps)
-        self.run_learners(order, interactions, features, labels, weights, former)
+        self._run_learners(order, interactions, features, labels, weights, former)
         self.statistics.run(
             order,
             ids,
@@ -383,7 +383,7 @@ class Model:
         values, positive = features[self.features.running :], self.target.is_positive(label)
         self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values)
 
-    def run_learners(  # noqa: PLR0917 - those of `run`
+    def _run_learners(  # noqa: PLR0917 - those of `run`
         self,
         order: NDArray[np.int64],
         interactions: InteractionColumns,
@@ -391,18 +391,16 @@ class Model:
         labels: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         former: FormerLabels | None,
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        """Let all learners predict and learn; return the scores of the champion, and of the challengers."""
+    ) -> None:
+        """Let all learners learn."""
         loss, taken_back, former_weights = self.learner.settings.loss, None, None
         if former is not None:
             taken_back, former_weights = self.target.taught_many(loss, former.values), former.weights
         y, X = self.target.taught_many(loss, labels), self.events(interactions, features)
-        scores = self.learner.run(X, y, order, weights, former=taken_back, former_weights=former_weights)
-        if not self.challengers:
-            return scores, []
-        assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
-        shadows = self.challengers.values()
-        return scores, [shadow.run(X, labels, order, weights, former) for shadow in shadows]
+        self.learner.run(X, y, order, weights, former=taken_back, former_weights=former_weights)
+        for shadow in self.challengers.values():
+            assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
+            shadow.run(X, labels, order, weights, former)
 
     def events(
         self, interactions: InteractionColumns, features: NDArray[np.float64]

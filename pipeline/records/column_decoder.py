@@ -110,8 +110,8 @@ class ColumnDecoder:
         others = flagged(~usual).tolist()
         if not others:
             return records, times, columns
-        unusual = [messages[row] for row in others]
-        plain = decode([*map(key_of, unusual)], [*map(value_of, unusual)], self._decoder, latest)
+        alone = [messages[row] for row in others]
+        plain = decode([*map(key_of, alone)], [*map(value_of, alone)], self._decoder, latest)
         for row, record in zip(others, plain, strict=True):
             records[row] = record
         columns = self._with_others(dict(zip(others, plain, strict=True)), times, columns)
