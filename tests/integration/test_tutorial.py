@@ -60,13 +60,22 @@ def steps(text: str) -> Iterator[Step]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a command prints what the page shows."""
-    pattern = "".join(
-        r"(?:[^\n]*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", r"[^\n]*?") + r"\n"
-        for line in _lines(shown)
-    )
+    """Whether a command prints what the page shows.
+
+    >>> matches("up ... s, one partition", "up 1.14 min, one partition")
+    True
+    """
+    pattern = "".join(_pattern(line) for line in _lines(shown))
     lines = "".join(f"{line}\n" for line in _lines(printed))
     return re.fullmatch(pattern, lines) is not None
+
+
+def _pattern(line: str) -> str:
+    """Three dots stand for lines, or for a part of one; before an s, for a time: slow machines take minutes."""
+    if line == "...":
+        return r"(?:[^\n]*\n)*"
+    time = re.escape(line).replace(r"\.\.\.\ s", r"[^\n]*?\ (?:ms|s|min|h)")
+    return time.replace(r"\.\.\.", r"[^\n]*?") + r"\n"
 
 
 def _lines(text: str) -> list[str]:
