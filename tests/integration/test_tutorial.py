@@ -71,7 +71,7 @@ def matches(shown: str, printed: str) -> bool:
 
 
 def _pattern(line: str) -> str:
-    """Three dots stand for lines, or for a part of one; before an s, for a time: slow machines take minutes."""
+    """Three dots stand for lines, or for a part of one; before an s, for a time, which may be minutes."""
     if line == "...":
         return r"(?:[^\n]*\n)*"
     time = re.escape(line).replace(r"\.\.\.\ s", r"[^\n]*?\ (?:ms|s|min|h)")
