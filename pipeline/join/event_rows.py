@@ -31,6 +31,8 @@ GROWTH: Final = 1 + 1 / 16
 """Room for each row, where the table grows."""
 MOST_ROWS: Final = 1.25
 """Rows for each live one above which those that have left are overwritten, when there is no more room."""
+SPARE_ROWS: Final = 8_192
+"""Rows that have left which may stay in any case: to move the others again and again would cost more."""
 CHUNK: Final = 1_024
 """Rows whose deadlines are looked at together."""
 
@@ -274,10 +276,10 @@ class EventRows:
     def _make_room(self, count: int) -> None:
         """Move live rows to the beginning if many have left, and make room behind the last one."""
         live = len(self)
-        if self._end > MOST_ROWS * live:
+        if self._end > max(MOST_ROWS * live, live + SPARE_ROWS):
             self._move(self.live())
         needed, size = self._end + count, len(self._columns["digests"])
-        if size < needed or size > GROWTH * MOST_ROWS * needed:
+        if size < needed or size > GROWTH * max(MOST_ROWS * needed, needed + SPARE_ROWS):
             self._resize(max(FEWEST_ROWS, int(GROWTH * needed)))
 
     def _resize(self, size: int) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.settings import Join as JoinSettings
+from pipeline.join import event_rows
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.records.fields import Id
@@ -61,7 +62,8 @@ def test_ids_that_begin_alike_differ(other: tuple[Id, Id, Id]) -> None:
         ]
 
 
-def test_rows_that_move_keep_their_ids() -> None:
+def test_rows_that_move_keep_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_rows, "SPARE_ROWS", 0)
     join, encoder, made = Join(JoinSettings()), RecordEncoder(), 0
     for _ in range(12):
         records = [prediction((made + row, f"u{made + row}", row), made + row) for row in range(400)]
@@ -75,3 +77,4 @@ def test_rows_that_move_keep_their_ids() -> None:
             [at] = join.pending.ids_of(np.array([row]))
             number = int(join.pending.numbers[row])
             assert at == [number, f"u{number}", number % 400]
+    assert join.pending.end < made, "they have moved"
