@@ -56,7 +56,7 @@ class Counts(NamedTuple):
         snapshot
             Whether a snapshot was among them.
         """
-        outcomes, corrected = batch.outcomes, len(batch.outcomes.corrected)
+        outcomes, corrected = batch.outcomes, len(batch.outcomes.corrections)
         expired = int(np.count_nonzero(outcomes.expired))
         outputs = {
             "predictions": batch.predictions.records,

@@ -120,7 +120,7 @@ class QualityWindow:
         values, chosen = outcomes.values, ~outcomes.expired
         if since:
             chosen &= outcomes.prediction_sequences >= since
-        chosen[list(outcomes.corrected)] = False
+        chosen[outcomes.corrections.rows] = False
         whole = bool(chosen.all())
         rows = slice(None) if whole else chosen
         columns = np.empty((len(self._columns), int(np.count_nonzero(chosen))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -129,9 +129,7 @@ def _finish_outcomes(run: PlanRun, model: Model, missing_label: bool | float | N
         return found
     key = model.features.key_entity
     found.shared, found.replaces = run.plan.received, run.replaces
-    found.corrected = {
-        number: each._replace(former=run.formers[number]) for number, each in run.plan.corrections.items()
-    }
+    found.corrections = replace(run.plan.corrections, formers=run.formers)
     found.keys = every.ids.column(0 if key is None else 1 + key).select(rows)
     found.timestamps, found.scores = every.timestamps[rows], every.scores[rows]
     found.losses = [*model.losses(found.scores, run.taught)]
@@ -155,9 +153,11 @@ def _examples(run: PlanRun, make: Any) -> Iterator[Example | None]:
     weights: list[tuple[float, ...]] = [()] * len(found)
     if found.weights is not None:
         weights = [(each,) for each in found.weights.tolist()]
-    taught = run.taught.tolist()
+    taught, replacing = run.taught.tolist(), set[int]()
+    if run.replaces:
+        replacing.update(run.plan.corrections.rows[~np.isnan(run.formers)].tolist())
     for number, row in enumerate(run.rows.tolist()):
-        if not run.learned[number] or (run.replaces and run.formers.get(number) is not None):
+        if not run.learned[number] or number in replacing:
             yield None
             continue
         ids = [column[row] for column in run.interactions.ids]

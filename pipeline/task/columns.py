@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,47 @@ def _no_integers() -> Integers:
     return np.empty(0, dtype=np.int64)
 
 
-class Correction(NamedTuple):
-    """What an outcome corrects, which is a later label of a prediction that has an outcome already."""
+@dataclass(slots=True, eq=False)
+class Corrections:
+    """Outcomes that correct others: their labels are later ones of predictions that have outcomes already.
 
-    outcome: int
-    """The sequence of the outcome before."""
-    former: float | None
-    """The value that it taught; None for nothing. That of the same batch is known once the model has run."""
-    weight: float
-    """The weight of its label."""
+    Examples
+    --------
+    >>> len(Corrections())
+    0
+    """
+
+    rows: Integers = field(default_factory=_no_integers)
+    """The numbers of the outcomes, ascending, shape (n,)."""
+    corrected: Integers = field(default_factory=_no_integers)
+    """The sequences of the outcomes before, shape (n,)."""
+    formers: Floats = field(default_factory=lambda: np.empty(0))
+    """The values that these taught, NaN for nothing, shape (n,). Those of the same batch are known once the
+    model has run."""
+    weights: Floats = field(default_factory=lambda: np.empty(0))
+    """The weights of their labels, shape (n,)."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def followed_by(self, later: Self, before: int) -> Corrections:
+        """Return these and later ones, whose rows are counted from one."""
+        return Corrections(
+            np.concatenate([self.rows, before + later.rows]),
+            np.concatenate([self.corrected, later.corrected]),
+            np.concatenate([self.formers, later.formers]),
+            np.concatenate([self.weights, later.weights]),
+        )
+
+    def among(self, outcomes: slice) -> Corrections:
+        """Return those of some outcomes, with rows counted from the first of them."""
+        begin, end = np.searchsorted(self.rows, [outcomes.start, outcomes.stop])
+        return Corrections(
+            self.rows[begin:end] - outcomes.start,
+            self.corrected[begin:end],
+            self.formers[begin:end],
+            self.weights[begin:end],
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +84,8 @@ class OutcomeColumns:
     """Whether the predictions are of items of slates."""
     shared: dict[int, list[Share]] = field(default_factory=dict)
     """By row, the shares of other partitions that are learned right before the outcome."""
-    corrected: dict[int, Correction] = field(default_factory=dict)
-    """By row, what is corrected."""
+    corrections: Corrections = field(default_factory=Corrections)
+    """Which of them correct others."""
     replaces: bool = False
     """Whether corrected labels are learned in place of the former ones."""
     # Once the model has run.

@@ -9,7 +9,7 @@ from pipeline.join.prediction_columns import PredictionColumns
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
-from pipeline.task.columns import Correction, OutcomeColumns
+from pipeline.task.columns import Corrections, OutcomeColumns
 
 
 class DeadLetter(NamedTuple):
@@ -41,8 +41,8 @@ class Plan:
     outcomes: list[OutcomeColumns] = field(default_factory=list)
     received: dict[int, list[Share]] = field(default_factory=dict)
     """Shares of other partitions that are learned right before an outcome, by its number in the plan."""
-    corrections: dict[int, Correction] = field(default_factory=dict)
-    """What an outcome corrects, by its number in the plan."""
+    corrections: Corrections = field(default_factory=Corrections)
+    """Which outcomes correct others, by their numbers in the plan."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     """What is counted of the messages."""
@@ -58,7 +58,8 @@ class Plan:
         """Append a later plan."""
         before = self.next_outcome - self.outcomes_learned
         self.received |= {before + number: shares for number, shares in later.received.items()}
-        self.corrections |= {before + number: each for number, each in later.corrections.items()}
+        if len(later.corrections):
+            self.corrections = self.corrections.followed_by(later.corrections, before)
         self.predictions += later.predictions
         self.prior += later.prior
         self.outcomes += later.outcomes

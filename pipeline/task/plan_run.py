@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
@@ -18,7 +17,7 @@ from pipeline.model.segments import LEARNED, NOTHING
 from pipeline.records.encoding import encode
 from pipeline.records.places import flagged
 from pipeline.records.texts import Texts, decode_ids
-from pipeline.task.columns import Integers, OutcomeColumns
+from pipeline.task.columns import Corrections, Floats, Integers, OutcomeColumns
 from pipeline.task.plan import Plan
 from pipeline.task.state import ITEMS
 
@@ -62,7 +61,8 @@ class PlanRun:
     probabilities
         Those of the own predictions.
     formers
-        What the corrected outcomes of these numbers had taught before; None for nothing.
+        What the predictions of outcomes that correct others had taught before, NaN for nothing, shape
+        (corrections,).
     """
 
     def __init__(
@@ -95,10 +95,9 @@ class PlanRun:
         if missing_label is None:
             self.learned = ~self._expired
         self.probabilities: list[float | None] = []
-        self.formers: dict[int, float | None] = {}
+        self.formers = np.empty(0)
         self._challengers: list[ChallengerScores | None] = []
         self._coins = np.zeros(self._own)
-        self._corrections = sorted(plan.corrections)
         ids = self.predictions.entities if pieces else tuple([] for _ in range(model.features.entities))
         self.interactions = InteractionColumns(ids, self.predictions.timestamps)
         self._versions = self.predictions.versions[self.known :] - plan.outcomes_learned
@@ -115,7 +114,7 @@ class PlanRun:
             if outcomes.start < outcomes.stop:
                 self._model.merge_shared(self.plan.received.get(outcomes.start, []))
             self._run(outcomes, predictions)
-        self.formers = {number: self._former(number) for number in self.plan.corrections}
+        self.formers = self._formers(self.plan.corrections)
         if self._challengers:
             prior = self.predictions.challengers[: self.known] or [None] * self.known
             self.predictions.challengers = [*prior, *self._challengers]
@@ -134,13 +133,13 @@ class PlanRun:
         """Return how many own predictions come before each of these outcomes, which ascend."""
         return np.searchsorted(self._versions, outcomes, side="right").tolist() if outcomes else []
 
-    def _former(self, outcome: int) -> float | None:
-        """Return what the prediction of a corrected outcome had taught before; None for nothing."""
-        correction = self.plan.corrections[outcome]
-        number = correction.outcome - self.plan.outcomes_learned
-        if number < 0:
-            return correction.former
-        return float(self.taught[number]) if self.learned[number] else None
+    def _formers(self, corrections: Corrections) -> Floats:
+        """Return what the predictions of corrections had taught before, NaN for nothing, shape (n,)."""
+        numbers, formers = corrections.corrected - self.plan.outcomes_learned, corrections.formers.copy()
+        here = flagged(numbers >= 0)
+        numbers = numbers[here]
+        formers[here] = np.where(self.learned[numbers], self.taught[numbers], np.nan)
+        return formers
 
     def _run(self, outcomes: slice, predictions: slice) -> None:
         """Run a part, which begins with what other partitions share."""
@@ -156,7 +155,9 @@ class PlanRun:
             interactions = interactions.select(np.concatenate([prior, np.arange(begin, end)]))
         known, again = len(prior), NO_ROWS
         n = known + end - begin
-        if len(places := self._corrected_in(outcomes, rows, known)):
+        corrections = self.plan.corrections.among(outcomes)
+        # Those that correct the label of a prediction which is made in this part.
+        if len(places := corrections.rows[rows[corrections.rows] >= known]):
             again, rows = rows[places], rows.copy()
             rows[places] = np.arange(n, n + len(places))
             n, interactions = n + len(places), interactions.append(again)
@@ -167,10 +168,10 @@ class PlanRun:
             weights[rows] = self.outcomes.weights[outcomes]
         steps = np.empty(len(mask), dtype=np.int64)
         steps[~mask], steps[mask] = np.arange(known, known + end - begin), n + rows
-        labels, former = Labels.all(len(steps)), self._former_labels(outcomes, rows, n)
+        labels, former = Labels.all(len(steps)), self._former_labels(corrections, rows, n)
         labels.came[mask], labels.learned[mask] = ~self._expired[outcomes], self.learned[outcomes]
         if former is not None:
-            labels.replaces[mask] = self._replaced(outcomes, flagged(mask))
+            labels.replaces[mask] = self._replaced(corrections, outcomes.start, flagged(mask))
         run = self._model.begin(
             interactions,
             every.features[prior],
@@ -185,7 +186,7 @@ class PlanRun:
         self.learned[outcomes] = labels.learned[mask]
         every.asked[begin:end] = policy.asked[known : known + end - begin]
         self._model.outcomes_learned += outcomes.stop - outcomes.start
-        self._count(policy, outcomes)
+        self._count(policy, outcomes, corrections)
 
     def _store(self, outputs: ModelOutputs, predictions: slice) -> None:
         """Keep what the model predicted."""
@@ -195,58 +196,34 @@ class PlanRun:
         if names := tuple(self._model.challengers):
             self._challengers += [ChallengerScores.of(each or {}, names) for each in outputs.challengers]
 
-    def _corrected_in(self, outcomes: slice, rows: Integers, known: int) -> Integers:
-        """Return the outcomes of a part that correct the label of a prediction which is made in it.
-
-        Parameters
-        ----------
-        outcomes
-            Those of the part.
-        rows
-            The rows of their predictions.
-        known
-            How many of these were made before.
-        """
-        here = np.array(self._corrections_of(outcomes), dtype=np.int64)
-        again: Integers = here[rows[here] >= known]
-        return again
-
-    def _replaced(self, outcomes: slice, steps: Integers) -> Integers:
+    def _replaced(self, corrections: Corrections, first: int, steps: Integers) -> Integers:
         """Return the step whose label each outcome of a part replaces, if that was learned; shape (n,).
 
         Parameters
         ----------
-        outcomes
+        corrections
             Those of the part.
+        first
+            The number of its first outcome.
         steps
-            Their steps, shape (n,).
+            The steps of its outcomes, shape (n,).
         """
         replaced = np.full(len(steps), NOTHING)
-        for place in self._corrections_of(outcomes):
-            outcome = outcomes.start + place
-            before = self.plan.corrections[outcome].outcome - self.plan.outcomes_learned
-            if before >= outcomes.start:
-                replaced[place] = steps[before - outcomes.start]
-            elif self._former(outcome) is not None:
-                replaced[place] = LEARNED
+        numbers = corrections.corrected - self.plan.outcomes_learned - first
+        here, learned = numbers >= 0, ~np.isnan(self._formers(corrections))
+        replaced[corrections.rows[learned]] = LEARNED
+        replaced[corrections.rows[here]] = steps[numbers[here]]
         return replaced
 
-    def _corrections_of(self, outcomes: slice) -> list[int]:
-        """Return which outcomes of a part are corrections, in order."""
-        first = bisect_left(self._corrections, outcomes.start)
-        last = bisect_left(self._corrections, outcomes.stop)
-        return [number - outcomes.start for number in self._corrections[first:last]]
-
-    def _former_labels(self, outcomes: slice, rows: Integers, n: int) -> FormerLabels | None:
+    def _former_labels(self, corrections: Corrections, rows: Integers, n: int) -> FormerLabels | None:
         """Return the labels that outcomes of a part may replace, by its n interactions; None without."""
-        if not (self.replaces and self.plan.corrections):
+        if not (self.replaces and len(self.plan.corrections)):
             return None
-        formers, weights = np.zeros(n), np.ones(n)
-        for place in self._corrections_of(outcomes):
-            correction = self.plan.corrections[outcomes.start + place]
-            before = correction.outcome - self.plan.outcomes_learned
-            formers[rows[place]] = self.taught[before] if before >= 0 else correction.former or 0.0
-            weights[rows[place]] = correction.weight
+        formers, weights, rows = np.zeros(n), np.ones(n), rows[corrections.rows]
+        numbers = corrections.corrected - self.plan.outcomes_learned
+        here = self.taught[np.maximum(numbers, 0)]
+        formers[rows] = np.where(numbers >= 0, here, np.nan_to_num(corrections.formers))
+        weights[rows] = corrections.weights
         return FormerLabels(formers, weights)
 
     # Label policies.
@@ -263,14 +240,14 @@ class PlanRun:
         counts = np.array([self._predicted_before(predictions), self._counters["asked"]])
         return self._policy.prepared(coins, asked, counts)
 
-    def _count(self, policy: PreparedPolicy, outcomes: slice) -> None:
+    def _count(self, policy: PreparedPolicy, outcomes: slice, corrections: Corrections) -> None:
         """Count the labels that a policy asked for, and those that came and were not asked for."""
         if self._policy is None:
             return
         if policy.looks:
             self._counters["asked"] = int(policy.counts[1])
         unasked = (self.predictions.asked[self.rows[outcomes]] == 0) & ~self._expired[outcomes]
-        unasked[self._corrections_of(outcomes)] = False
+        unasked[corrections.rows] = False
         self._counters["unasked"] += int(np.count_nonzero(unasked))
 
     def _predicted_before(self, predictions: slice) -> int:

@@ -6,7 +6,6 @@ a log of actions. Here these become a plan, dead letters, and changes of the tab
 
 from __future__ import annotations
 
-from math import isnan
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from pipeline.records.names import Fault
 from pipeline.records.places import flagged
 from pipeline.records.slates import item_number
 from pipeline.records.texts import Texts
-from pipeline.task.columns import Correction, Floats, OutcomeColumns
+from pipeline.task.columns import Corrections, Floats, OutcomeColumns
 from pipeline.task.merging import Integers, Merged
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
@@ -236,37 +235,19 @@ class _Consequences:
         numbers[closed] = answered.integers("predictions")[self.slice.closed_rows_of(targets[closed])]
         return numbers
 
-    def _corrections(
-        self, corrected: Integers, targets: Integers, weights: Floats | None
-    ) -> dict[int, Correction]:
-        """Return what is corrected, given the places of corrections, and predictions and weights of all."""
+    def _corrections(self, rows: Integers, targets: Integers, weights: Floats | None) -> Corrections:
+        """Return what is corrected, given the rows of corrections, and predictions and weights of all."""
         answered, progress = self.slice.join.answered, self.progress
         assert answered is not None
-        before = targets[corrected]
-        before = before[self.slice.of_closed(before)]
-        rows = self.slice.closed_rows_of(before)
-        numbers, learned, weighed = (
-            answered.numbers[rows] // 2,
-            answered["learned"][rows],
-            answered["weights"][rows],
-        )
-        columns = numbers.tolist(), learned.tolist(), weighed.tolist()
-        closed = dict(zip(before.tolist(), zip(*columns, strict=True), strict=True))
-        corrections, last = dict[int, Correction](), dict[int, int]()
-        events = flagged(np.isin(targets, targets[corrected]))
-        by_label = np.isin(events, corrected)
-        for place, target, corrects in zip(
-            events.tolist(), targets[events].tolist(), by_label.tolist(), strict=True
-        ):
-            if corrects and target in last:
-                weight = 1.0 if weights is None else float(weights[last[target]])
-                corrections[place] = Correction(progress.outcomes_learned + last[target], None, weight)
-            elif corrects:
-                outcome, former, weight = closed[target]
-                unknown = isnan(former) or outcome >= progress.outcome
-                corrections[place] = Correction(outcome, None if unknown else former, weight)
-            last[target] = place
-        return corrections
+        before = _same_before(targets)[rows]
+        corrected, formers = progress.outcomes_learned + before, np.full(len(rows), np.nan)
+        weighed = np.ones(len(rows)) if weights is None else weights[before]
+        closed = flagged(before == NONE)
+        places = self.slice.closed_rows_of(targets[rows[closed]])
+        corrected[closed] = answered.numbers[places] // 2
+        formers[closed], weighed[closed] = answered["learned"][places], answered["weights"][places]
+        formers[corrected >= progress.outcome] = np.nan
+        return Corrections(rows, corrected, formers, weighed)
 
     def _prior(self, sources: Integers, targets: Integers, numbers: Integers) -> list[PredictionColumns]:
         """Return those of the predictions with outcomes that were made before the batch, in their order."""
@@ -347,6 +328,19 @@ def reason_of(kind: Action, features: FeatureSet) -> RejectedRecord:
     assert kind is Action.ORPHAN
     about = "event_id and item" if features.item_entities else "event_id"
     return RejectedRecord(Fault.ORPHAN, f"no interaction with this {about} came while the label waited")
+
+
+def _same_before(targets: Integers) -> Integers:
+    """Return for each place the last one before it with the same target, `NONE` where there is none.
+
+    >>> _same_before(np.array([7, 5, 7, 7])).tolist()
+    [-1, -1, 0, 2]
+    """
+    order = np.argsort(targets, kind="stable")
+    same = targets[order[1:]] == targets[order[:-1]]
+    before = np.full(len(targets), NONE)
+    before[order[1:][same]] = order[:-1][same]
+    return before
 
 
 _NO_QUEUE: Final = RecordQueue(Position(0), 0)

@@ -58,7 +58,7 @@ class TableChanges:
         """Change the tables, given the rows that were predicted."""
         join, targets = self._join, self._targets
         digests, closed_at = self._closed_events()
-        if corrections := [*self._plan.corrections]:
+        if len(corrections := self._plan.corrections.rows):
             due, _ = self._times_and_versions(targets[corrections])
             closed_at[corrections] = np.maximum(closed_at[corrections], due + join.window)
         until = closed_at + join.window

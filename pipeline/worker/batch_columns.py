@@ -6,6 +6,7 @@ Of a batch with few records, `pipeline.worker.encoder` encodes one after the oth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any, Final
 
 import msgspec
@@ -93,7 +94,7 @@ class BatchColumns:
             columns.correct,
             columns.losses,
             _LABELLED * len(columns)
-            if not (columns.expired.any() or columns.corrected)
+            if not (columns.expired.any() or len(columns.corrections))
             else statuses(columns),
             range(columns.first, columns.first + len(columns)),
         ]
@@ -103,16 +104,18 @@ class BatchColumns:
     def _rests(self, columns: OutcomeColumns) -> list[bytes] | None:
         """Return what is behind the sequence of each outcome, but for its brace; None where it is nothing."""
         made = self._made_rests(len(columns), columns.challengers, columns.asked)
-        if not (columns.shared or columns.corrected):
+        if not (columns.shared or len(columns.corrections)):
             return made
         rests, names = made or [b""] * len(columns), self._names
         for row, shares in columns.shared.items():
             rests[row] = names["shared"] + encode(shares) + rests[row]
-        for row, each in columns.corrected.items():
-            if each.former is not None:
-                rests[row] += names["former"] + encode(each.former)
-            if each.weight != 1.0:
-                rests[row] += names["former_weight"] + encode(each.weight)
+        corrections = columns.corrections
+        for row, former in zip(corrections.rows.tolist(), corrections.formers.tolist(), strict=True):
+            if not isnan(former):
+                rests[row] += names["former"] + encode(former)
+        for place in flagged(corrections.weights != 1.0).tolist():
+            weight = float(corrections.weights[place])
+            rests[corrections.rows[place]] += names["former_weight"] + encode(weight)
         return rests
 
     def _made_rests(
@@ -152,6 +155,6 @@ def or_none(column: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
 def statuses(columns: OutcomeColumns) -> list[Status]:
     """Return the status of each outcome."""
     found: list[Status] = ["expired" if each else "labelled" for each in columns.expired.tolist()]
-    for row in columns.corrected:
+    for row in columns.corrections.rows.tolist():
         found[row] = "replaced" if columns.replaces else "corrected"
     return found

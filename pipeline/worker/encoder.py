@@ -175,11 +175,10 @@ class RecordEncoder:
             The texts of its predictions, and where the prefix of each one's outcome ends.
         """
         predictions, outcomes = batch.predictions, batch.outcomes
-        own, numbers, corrected = predictions.numbers, outcomes.numbers, outcomes.corrected
+        own, numbers, corrections = predictions.numbers, outcomes.numbers, outcomes.corrections
         before = numbers < own[0] if len(own) else np.ones(len(numbers), dtype=np.bool_)
         after = ~before
-        if corrected:
-            before[[*corrected]] = after[[*corrected]] = False
+        before[corrections.rows] = after[corrections.rows] = False
         closed = np.searchsorted(own, numbers[after])
         pieces = [
             self._prior_prefixes(numbers[before], batch.spilled),
@@ -188,14 +187,18 @@ class RecordEncoder:
         rows = np.empty(len(numbers), dtype=np.int64)
         rows[before] = np.arange(len(pieces[0]))
         rows[after] = len(pieces[0]) + np.arange(len(pieces[1]))
-        if corrected:
-            earlier = [row for row, each in corrected.items() if each.outcome < outcomes.first]
-            answered = np.array([corrected[row].outcome for row in earlier], dtype=np.int64)
-            rows[earlier] = len(pieces[0]) + len(pieces[1]) + np.argsort(np.argsort(answered))
-            pieces.append(self._answered.take_prefixes(np.sort(answered)))
-        for row in sorted(corrected):
-            if (other := corrected[row].outcome - outcomes.first) >= 0:
-                rows[row] = rows[other]
+        if len(corrections):
+            earlier = corrections.corrected < outcomes.first
+            answered = corrections.corrected[earlier]
+            order = np.argsort(answered)
+            rows[corrections.rows[earlier][order]] = sum(map(len, pieces)) + np.arange(len(order))
+            pieces.append(self._answered.take_prefixes(answered[order]))
+            for row, corrected in zip(
+                corrections.rows[~earlier].tolist(),
+                (corrections.corrected[~earlier] - outcomes.first).tolist(),
+                strict=True,
+            ):
+                rows[row] = rows[corrected]  # which may itself correct one of these
         waits = np.ones(len(own), dtype=np.bool_)
         waits[closed] = False
         kept = flagged(waits)
@@ -207,9 +210,9 @@ class RecordEncoder:
     def _keep_prefixes(self, batch: Batch, prefixes: Texts) -> None:
         """Keep the prefixes of outcomes whose labels may be corrected."""
         if batch.corrections:
-            first, others = batch.outcomes.first, batch.outcomes.corrected.values()
+            first, corrected = batch.outcomes.first, batch.outcomes.corrections.corrected
             newest = np.ones(len(prefixes), dtype=np.bool_)
-            newest[[each.outcome - first for each in others if each.outcome >= first]] = False
+            newest[corrected[corrected >= first] - first] = False
             rows = flagged(newest)
             kept = prefixes.select(rows)
             self._answered.add(first + rows, kept, kept.ends)
@@ -371,10 +374,10 @@ def _formers(columns: OutcomeColumns, *, weighted: bool) -> list[Iterable[float 
     """Return the value that each correction found learned, None for others, and perhaps its weight."""
     values: Iterable[float | None] = repeat(None)
     weights: Iterable[float | None] = repeat(None)
-    if columns.corrected:
-        found = [columns.corrected.get(row) for row in range(len(columns))]
-        values = [None if each is None else each.former for each in found]
-        weights = [None if each is None or each.weight == 1.0 else each.weight for each in found]
+    if len(corrections := columns.corrections):
+        formers, weighed = np.full(len(columns), np.nan), np.ones(len(columns))
+        formers[corrections.rows], weighed[corrections.rows] = corrections.formers, corrections.weights
+        values, weights = or_none(formers, np.isnan(formers)), or_none(weighed, weighed == 1.0)
     return [values, weights] if weighted else [values]
 
 

@@ -14,7 +14,7 @@ from pipeline.join.records import ChallengerScores
 from pipeline.model.model import Model
 from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, WARM_UP, QualityWindow
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.task.columns import Correction, OutcomeColumns
+from pipeline.task.columns import Corrections, OutcomeColumns
 from tests.support.builders import CHALLENGERS, small_learner
 from tests.support.examples import examples
 
@@ -28,7 +28,7 @@ def outcomes(
     *,
     challengers: Any = (),
     first: int = 0,
-    corrected: Any = None,
+    corrections: Corrections | None = None,
 ) -> OutcomeColumns:
     """Outcomes that have what the window reads."""
     n = len(values)
@@ -39,7 +39,7 @@ def outcomes(
         scores=np.array(scores, dtype=float),
         means=np.full((n, 2), 0.5) if means is None else np.array(means),
         challengers=[ChallengerScores.of(each) for each in challengers],
-        corrected=corrected or {},
+        corrections=corrections or Corrections(),
     )
 
 
@@ -76,8 +76,8 @@ def test_the_window_is_the_last_labelled_events_however_batches_fall(
 
 def test_corrections_and_predictions_of_former_learners_do_not_count() -> None:
     window, one = QualityWindow(model()), model()
-    corrected = {1: Correction(0, None, 1.0)}
-    window.add(outcomes([1.0, 1.0, 1.0, 1.0], [1.0] * 4, first=8, corrected=corrected), one, 9)
+    corrections = Corrections(np.array([1]), np.array([0]), np.array([np.nan]), np.ones(1))
+    window.add(outcomes([1.0, 1.0, 1.0, 1.0], [1.0] * 4, first=8, corrections=corrections), one, 9)
     assert window.measure().events == 2
     window.add(outcomes([1.0], [1.0], first=0), one, 9)
     assert window.measure().events == 2

@@ -23,7 +23,7 @@ from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.slates import item_number
 from pipeline.records.texts import Texts
 from pipeline.task.batch import Batch
-from pipeline.task.columns import Correction, OutcomeColumns
+from pipeline.task.columns import Corrections, OutcomeColumns
 from pipeline.worker.batch_columns import FEWEST
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from tests.support import slates
@@ -160,12 +160,15 @@ def outcome_columns(
         of_slates=types.slates is not None,
         challengers=draw(challengers(count)),
         asked=draw(st.none() | asked(count)),
-        corrected={
-            row: Correction(
-                outcome, draw(st.none() | numbers), draw(st.just(1.0) | numbers) if weighted else 1.0
-            )
-            for row, outcome in corrected.items()
-        },
+        corrections=Corrections(
+            np.array([*corrected], dtype=np.int64),
+            np.array([*corrected.values()], dtype=np.int64),
+            np.array(column(draw, st.just(np.nan) | numbers, len(corrected)), dtype=np.float64),
+            np.array(
+                column(draw, st.just(1.0) | numbers if weighted else st.just(1.0), len(corrected)),
+                dtype=np.float64,
+            ),
+        ),
         replaces=draw(st.booleans()),
         keys=Texts.of_ids(column(draw, ids, count), []).column(0),
         timestamps=np.array(column(draw, st.integers(0, 9), count), dtype=np.int64),
