@@ -67,6 +67,7 @@ class AnsweredEvents(PredictionRows):
             digests,
             2 * sequences + np.isnan(values),
             until,
+            flagged(np.array([each.corrects for each in outcomes])),
             versions=np.array([each.model_version for each in outcomes], dtype=np.int64),
             predictions=np.array([each.prediction_number for each in outcomes], dtype=np.int64),
             timestamps=np.array([each.timestamp for each in outcomes], dtype=np.int64),

@@ -142,7 +142,12 @@ class EventRows:
         return self._begin if self._begin < self._end else NO_ROW
 
     def append(
-        self, digests: Digests, numbers: Integers, deadlines: Integers, **columns: NDArray[Any]
+        self,
+        digests: Digests,
+        numbers: Integers,
+        deadlines: Integers,
+        apart: Integers = _NO_ROWS,
+        **columns: NDArray[Any],
     ) -> int:
         """Add events that are not here, and return the row of the first.
 
@@ -154,6 +159,9 @@ class EventRows:
             Their numbers, ascending, above all that were added before; shape (n,).
         deadlines
             Shape (n,).
+        apart
+            Which of them have deadlines far behind those of the others. Were they ordered, those that come
+            next would not be.
         **columns
             Further columns, all those of integers; what is not given of the others is undefined.
         """
@@ -172,6 +180,8 @@ class EventRows:
             self._columns[name][begin:end] = column
         self._end = end
         states = self._columns["states"]
+        states[begin:end] = ORDERED
+        states[begin + apart] = IN_HEAP
         self._last = int(_order(deadlines, states[begin:end], self._last))
         if len(late := flagged(states[begin:end] == IN_HEAP)):
             self._heap.push(np.ascontiguousarray(deadlines[late]), begin + late)
@@ -310,13 +320,13 @@ class EventRows:
 
 @njit(cache=True, nogil=True)
 def _order(deadlines: Integers, states: States, last: int) -> int:
-    """Write which rows are ordered, and return the last of their deadlines."""
+    """Leave ordered the rows that can be, and return the last of their deadlines."""
     for row in range(len(deadlines)):
-        if deadlines[row] >= last:
-            last = deadlines[row]
-            states[row] = 1
-        else:
-            states[row] = 2
+        if states[row] == 1:
+            if deadlines[row] >= last:
+                last = deadlines[row]
+            else:
+                states[row] = 2
     return last
 
 

@@ -58,7 +58,8 @@ class TableChanges:
         """Change the tables, given the rows that were predicted."""
         join, targets = self._join, self._targets
         digests, closed_at = self._closed_events()
-        if len(corrections := self._plan.corrections.rows):
+        corrections = self._plan.corrections.rows
+        if len(corrections):
             due, _ = self._times_and_versions(targets[corrections])
             closed_at[corrections] = np.maximum(closed_at[corrections], due + join.window)
         until = closed_at + join.window
@@ -73,7 +74,8 @@ class TableChanges:
         if join.answered is None or answers is None:
             join.closed.append(digests[kept], numbers[kept], until[kept])
         elif len(kept):
-            begin = join.answered.append(digests[kept], numbers[kept], until[kept], **answers)
+            apart = np.searchsorted(kept, corrections[np.isin(corrections, kept)])
+            begin = join.answered.append(digests[kept], numbers[kept], until[kept], apart, **answers)
             self._store_prior(join.answered, begin, kept)
         if len(join.closed) > join.max_closed:
             join.forget(self._log.stream_time)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.join import event_rows
 from pipeline.join.digests import Digester
-from pipeline.join.event_rows import NEVER, NO_ROW, EventRows
+from pipeline.join.event_rows import IN_HEAP, NEVER, NO_ROW, ORDERED, EventRows
 
 DIGESTS = Digester(bytes(16)).digests
 
@@ -24,9 +24,9 @@ class CheckedRows:
     def append(self, deadlines: list[int], gap: int) -> None:
         numbers = self.made + gap + np.arange(len(deadlines))
         self.made = int(numbers[-1]) + 1
-        self.rows.append(
-            DIGESTS(numbers.tolist()), numbers, np.array(deadlines), note=-numbers, half=numbers / 2
-        )
+        columns = {"note": -numbers, "half": numbers / 2}
+        apart = np.array([place for place, number in enumerate(numbers) if number % 7 == 0], dtype=np.int64)
+        self.rows.append(DIGESTS(numbers.tolist()), numbers, np.array(deadlines), apart, **columns)
         self.held |= dict(zip(numbers.tolist(), deadlines, strict=True))
 
     def remove(self, places: list[int]) -> None:
@@ -107,6 +107,15 @@ def test_memory_follows_the_number_of_events() -> None:
         rows.remove_until(begin - 1_500)
     assert len(rows) == 2_000
     assert len(rows._columns["digests"]) <= 1.1 * (2_500 + event_rows.SPARE_ROWS)
+
+
+def test_rows_behind_those_apart_are_ordered() -> None:
+    rows, numbers = EventRows(), np.arange(4)
+    rows.append(DIGESTS(numbers.tolist()), numbers, np.array([1, 90, 2, 3]), np.array([1]))
+    assert rows["states"].tolist() == [ORDERED, IN_HEAP, ORDERED, ORDERED]
+    rows.append(DIGESTS([4]), np.array([4]), np.array([4]))
+    assert rows["states"][-1] == ORDERED
+    assert rows.first_rows(91).tolist() == [0, 2, 3, 4, 1]
 
 
 def test_deadlines_that_descend_leave_no_stale_ones_behind() -> None:
