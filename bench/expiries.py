@@ -99,13 +99,14 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def _round(folder: Path, bootstrap: str, number: int, events: Events) -> dict[str, dict[str, float]]:
-    """Return what an event of each stream costs; their order is another one in the next round."""
+    """Return what an event of each stream costs; another one is the first in the next round."""
     deployments, sent = dict[str, Deployment](), dict[str, tuple[int, int]]()
     for name, variant in VARIANTS.items():
         each = Deployment.create(folder, bootstrap, f"{name}-{number}", more=variant.settings)
         records = EventChunks(events, variant.unlabelled).records(each.topics, 0)
         deployments[name], sent[name] = each, _send(each, variant.make(records))
-    order = [*VARIANTS] if number % 2 else [*VARIANTS][::-1]
+    names = [*VARIANTS]
+    order = names[number % len(names) :] + names[: number % len(names)]
     costs = {name: _cost(deployments[name], *sent[name]) for name in order}
     return {name: costs[name] for name in VARIANTS}
 

@@ -1,4 +1,4 @@
-"""How fast outcomes are outcomes_learned, from their JSON to the model, without Kafka."""
+"""How fast outcomes are learned, from their JSON to the model, without Kafka."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pipeline.records.output_types import KUAIREC_TYPES
 
 
 def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) -> dict[str, Any]:
-    """Return the medians of so many folds.
+    """Return the medians of so many runs.
 
     Parameters
     ----------
     new_model : makes a model that the first of the outcomes is the next one of
     values : the outcomes' JSON
-    runs : how often they are outcomes_learned
+    runs : how often they are learned
 
     Returns
     -------
@@ -43,7 +43,7 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
 
 
 def _learn(model: Model, values: Sequence[bytes]) -> float:
-    """Fold, as a restore does; the seconds on the clock."""
+    """Learn, as a restore does; the seconds on the clock."""
     decode = OutcomeDecoder(KUAIREC_TYPES).decode
     begin = time.perf_counter()
     for piece in _sliced(values):
@@ -55,7 +55,7 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
     """Learn outcomes, and return the processor seconds of each part."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for owner, method, name in (
-        (model.learner, "predict_and_learn_many", "learner"),
+        (model.learner, "run", "learner"),
         (model.statistics, "run", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))

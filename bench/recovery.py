@@ -116,8 +116,8 @@ def _lines(result: dict[str, Any]) -> list[str]:
         **restarts,
     }
     lines = [f"{name:50} {seconds:8.3f} s" for name, seconds in rows.items()]
-    outcomes_learned = {name: f"{value:8.2f} us" for name, value in result["outcome_us"].items()}
+    learned = {name: f"{value:8.2f} us" for name, value in result["outcome_us"].items()}
     return [
         *lines,
-        *(f"{f'an outcome in memory: {name}':50} {value}" for name, value in outcomes_learned.items()),
+        *(f"{f'an outcome in memory: {name}':50} {value}" for name, value in learned.items()),
     ]
