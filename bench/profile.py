@@ -110,7 +110,7 @@ def measure_stages(
         if processed and not first:
             first, processors = processed, time.process_time()
             timer.restart()
-        if processed == 2 * count and not seconds:
+        if processed >= 2 * count and not seconds:  # more, where predictions expire
             processors = time.process_time() - processors
             seconds = timer.totals()
             worker.stop()
