@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
 
 from pipeline.kafka.access.errors import timed_out
 
@@ -13,6 +16,10 @@ Result = TypeVar("Result")
 
 STOP_INTERVAL: Final = 0.2
 """Seconds after which a waiting call looks whether to stop."""
+CLOSE_TIMEOUT: Final = 30.0
+"""Seconds for which a consumer that is closed is waited for."""
+
+_log = structlog.get_logger()
 
 
 class BackgroundCall(Generic[Result]):
@@ -86,3 +93,23 @@ class BackgroundCall(Generic[Result]):
             why = "stopped before the answer" if stopping() else f"no answer within {seconds:g} s"
             raise timed_out(why)
         return self._results[0]
+
+
+class Closeable(Protocol):
+    """A client that can be closed."""
+
+    def close(self) -> None: ...
+
+
+def close_consumer(consumer: Closeable, seconds: float = CLOSE_TIMEOUT) -> None:
+    """Close a consumer, and wait for that no longer than ``seconds``.
+
+    librdkafka's close can wait for ever where brokers went away meanwhile (confluent-kafka-python issue
+    1667). The consumer is then left to its thread, and the group drops it after its session timeout.
+    """
+    try:
+        BackgroundCall(consumer.close).result(seconds)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._TIMED_OUT:
+            raise
+        _log.warning("a consumer did not close in time: its group drops it later", seconds=seconds)

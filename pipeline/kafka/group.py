@@ -20,7 +20,7 @@ from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Resource, Right, transactional_id
 from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
-from pipeline.kafka.deadline import BackgroundCall
+from pipeline.kafka.deadline import BackgroundCall, close_consumer
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import abort_if_required
 from pipeline.kafka.topics import partition_count
@@ -76,7 +76,7 @@ class ConsumerGroup:
 
     def close(self) -> None:
         """Close the connections."""
-        self._consumer.close()
+        close_consumer(self._consumer)
 
     def committed_offsets(
         self, partitions: Iterable[int], timeout: float = COORDINATOR_TIMEOUT
@@ -137,7 +137,7 @@ class ConsumerGroup:
                 raise StateError(BUSY.format(who="a worker has just become a member", group=self._name))
             yield member
         finally:
-            member.close()
+            close_consumer(member)
 
     def refuse_members(self) -> None:
         """Raise `StateError` if the group has members.

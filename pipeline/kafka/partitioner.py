@@ -12,6 +12,7 @@ from pipeline.config.topics import Topics
 from pipeline.errors import TopicError
 from pipeline.kafka.access.errors import is_partition_end
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.deadline import close_consumer
 
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995
@@ -108,5 +109,5 @@ def _first_keys(kafka: Kafka, topics: Topics, partitions: int) -> list[tuple[str
                 elif error is not None and is_partition_end(error):
                     ended += 1
     finally:
-        consumer.close()
+        close_consumer(consumer)
     return keys

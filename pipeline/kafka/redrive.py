@@ -15,6 +15,7 @@ from pipeline.kafka.access.errors import error_text, is_fenced
 from pipeline.kafka.access.rights import REDRIVE, Resource, redrive_group
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
+from pipeline.kafka.deadline import close_consumer
 from pipeline.kafka.group import GroupTransaction
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import flush
@@ -59,7 +60,7 @@ class RedriveGroup:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._consumer.close()
+        close_consumer(self._consumer)
 
     def begin(self) -> None:
         """Take over from any other redrive of this group, which can send nothing more."""

@@ -15,7 +15,7 @@ from pipeline.config.settings import Config
 from pipeline.config.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.clients import DEFAULT_BATCH, group_consumer, transactional_producer
-from pipeline.kafka.deadline import BackgroundCall
+from pipeline.kafka.deadline import BackgroundCall, close_consumer
 from pipeline.kafka.output_values import Encoders
 from pipeline.model.model import Model
 from pipeline.monitoring.monitor import Monitor
@@ -114,7 +114,7 @@ class Session:
         self.assignment.close()
         if self._exchange is not None:
             self._exchange.close()
-        self.consumer.close()
+        close_consumer(self.consumer)
 
     def start(self, stopping: Callable[[], bool] = lambda: False) -> None:
         """Fence older workers of this name and join the group, unless told to stop meanwhile."""

@@ -12,6 +12,7 @@ from pipeline.config.settings import Kafka, Sharing
 from pipeline.config.topics import Topics
 from pipeline.kafka.access.errors import BROKER_TIMEOUT
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
+from pipeline.kafka.deadline import close_consumer
 from pipeline.kafka.liveness import Liveness
 from pipeline.log.decoding import decode_record
 from pipeline.records.output_types import OutputTypes
@@ -56,7 +57,7 @@ class Exchange:
 
     def close(self) -> None:
         """Close the connections."""
-        self._consumer.close()
+        close_consumer(self._consumer)
 
     def poll(self, inboxes: Collection[Inbox], timeout: float = 0.0) -> None:
         """Read into the inboxes what is there.

@@ -14,6 +14,7 @@ from pipeline.errors import StateError
 from pipeline.features.live_tables import in_force
 from pipeline.kafka.access.errors import is_partition_end
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
+from pipeline.kafka.deadline import close_consumer
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.topics import table_partition
 from pipeline.records.decoding import RejectedRecord
@@ -62,7 +63,7 @@ class TableReader:
 
     def close(self) -> None:
         """Close the connections."""
-        self._consumer.close()
+        close_consumer(self._consumer)
 
     @property
     def tables(self) -> int:

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.deadline import close_consumer
 from tests.chaos.schedule import Fault
 from tests.integration.harness import TIMEOUT, Pipeline
 
@@ -84,8 +85,8 @@ class Watch:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._consumer.close()
-        self._group.close()
+        close_consumer(self._consumer)
+        close_consumer(self._group)
 
     def poll(self, seconds: float) -> None:
         """Take what has been committed, waiting for it no longer than this."""
