@@ -24,7 +24,7 @@ from forks.compiled.alignment import CACHE_LINE
 
 DOUBLE = ir.DoubleType()
 VECTOR = ir.VectorType(DOUBLE, CACHE_LINE)
-INT32 = ir.IntType(32)
+INT8, INT32 = ir.IntType(8), ir.IntType(32)
 HAS_WIDE_REGISTERS: bool = get_host_cpu_features().get("avx512f", False)
 """Whether there are 32 registers that hold a vector of eight each; otherwise there are 16 for half of one."""
 ALIGNMENT = 8
@@ -142,6 +142,28 @@ def store(_typing: Any, array: Any, index: Any, _vector: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(_contiguous(array), _index_type(index), VECTOR8), generate
+
+
+@typed_intrinsic
+def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of an element of an array, which is read later."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind, index_type = signature.args
+        found = context.make_array(kind)(context, builder, values[0])
+        indices = (
+            cgutils.unpack_tuple(builder, values[1])
+            if isinstance(index_type, types.BaseTuple)
+            else [values[1]]
+        )
+        pointer = cgutils.get_item_pointer(context, builder, kind, found, indices)
+        address = builder.bitcast(pointer, INT8.as_pointer())
+        form = ir.FunctionType(ir.VoidType(), [address.type, INT32, INT32, INT32])
+        function = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0i8")
+        builder.call(function, [address, INT32(0), INT32(3), INT32(1)])  # to read, often, data
+        return context.get_dummy_value()
+
+    return types.void(_contiguous(array), _index_type(index)), generate
 
 
 def _contiguous(array: Any) -> Any:

@@ -214,7 +214,7 @@ def test_functions_that_do_not_allocate_return_no_array() -> None:
     for function in functions_that_do_not_allocate():
         returned = typing.get_type_hints(function.py_func)["return"]
         parts = typing.get_args(returned) or (returned,)
-        scalars = {int, float, bool, type(None), np.uint64, np.int64}
+        scalars = {int, float, bool, type(None), np.uint32, np.uint64, np.int64}
         assert inlined(function) or set(parts) <= scalars, f"{function} returns {returned}"
 
 
