@@ -163,7 +163,7 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
         builder.call(function, [address, INT32(0), INT32(3), INT32(1)])  # to read, often, data
         return context.get_dummy_value()
 
-    return types.void(_contiguous(array), _index_type(index)), generate
+    return types.void(array, _index_type(index)), generate
 
 
 def _contiguous(array: Any) -> Any:

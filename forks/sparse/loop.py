@@ -38,13 +38,14 @@ from forks.sparse.scores import (
     Plan,
     State,
     Work,
+    ask_for,
     find_rows,
     rounded,
     score_variants,
     variance_of,
     write_scores,
 )
-from forks.sparse.table import NO_ROW, find, insert
+from forks.sparse.table import NO_ROW, WAYS, find, insert
 
 SMALLEST_VARIANCE: Final = 1e-30
 """Smallest variance of a weight."""
@@ -54,6 +55,8 @@ FIRST_ERRORS: Final = 10.0
 """Errors as large as the labels' deviation that count as seen before the first, with squared loss."""
 BISECTIONS: Final = 60
 """Steps that find where a label of a weight above 1 takes a score."""
+NEW: Final = -3
+"""Rows that are new are this less their number; above are `NO_ROW` and `ABSENT`."""
 NOW_MASK: Final = 2**32 - 1
 
 SparseArrays: TypeAlias = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
@@ -98,15 +101,19 @@ def run_sparse(
         Labels that are replaced, and their weights.
     """
     plan, state, work = Plan(*arrays[0]), State(*arrays[1]), Work(*arrays[2])
+    scored = -1  # the row that was scored last, while nothing has been learned since
     for step in range(begin, end):
         kind, row = order[step] // n, rows[step]
         importance = importances[step] if importances.shape[0] > 0 else 1.0
         if kind == 1 and importance == 0.0:
             continue
-        find_rows(plan, state, work, X, row)
-        score_variants(plan, state, work, X, row)
+        if row != scored:
+            find_rows(plan, state, work, X, row)
+            score_variants(plan, state, work, X, row)
+        scored = -1
         if kind == 0:
             write_scores(plan, state, work, X, row)
+            scored = row
         elif kind == 1:
             _learn(plan, state, work, X, row, labels[step], importance)
         else:
@@ -180,27 +187,46 @@ def _learn(
     now = np.uint32(state.counts[LEARNED] & NOW_MASK)
     for k in range(plan.kinds.shape[0]):
         if work.rows[k] >= 0:
-            state.clocks[work.rows[k]] = now
+            state.clocks[work.rows[k] // WAYS, work.rows[k] % WAYS] = now
+    for k in range(plan.kinds.shape[0]):
+        if work.rows[k] == NO_ROW:
+            work.rows[k] = _add(state, work.keys[k], now)
     for k in range(plan.kinds.shape[0]):
         found, kind = work.rows[k], plan.kinds[k]
-        if found == NO_ROW:
-            found = _add(plan, state, work.keys[k], kind, now)
+        if found <= NEW:
+            found = NEW - found
+            _clear(plan, state, found, kind)
         if found < 0:
             continue
+        bucket, place = found // WAYS, found % WAYS
         for variant in range(plan.reach[kind, 0], plan.reach[kind, 1]):
-            _step(state.weights[found], variant, variance_of(plan, state, kind, found, variant), work)
+            variance = variance_of(plan, state, kind, found, variant)
+            _step(state.weights[bucket, place], variant, variance, work)
     _keep_numbers(plan, state, X, row)
     state.counts[LEARNED] += 1
 
 
 @njit(cache=True, inline="always")
-def _add(plan: Plan, state: State, key: np.uint64, kind: int, now: np.uint32) -> int:
-    """Return a row for a key that had none when the event was looked up."""
-    found = find(key, state.tags)  # the event may have the key twice
+def _add(state: State, key: np.uint64, now: np.uint32) -> int:
+    """Return the row for a key that had none when the event was looked up: `NEW` less its number."""
+    found = find(key, state.tags)
+    if found != NO_ROW:  # the event has the key twice
+        return found
+    used = state.counts[USED:]
+    found = insert(key, now, state.tags, state.clocks, used)
     if found == NO_ROW:
-        used = state.counts[USED:]
-        found = insert(key, now, state.tags, state.clocks, state.weights, plan.priors[kind], used)
-    return found
+        return NO_ROW
+    ask_for(state, found)
+    return NEW - found
+
+
+@njit(cache=True, inline="always")
+def _clear(plan: Plan, state: State, found: int, kind: int) -> None:
+    """Give a new row the prior."""
+    weights = state.weights[found // WAYS, found % WAYS]
+    for variant in range(weights.shape[0]):
+        weights[variant, 0] = 0.0
+        weights[variant, 1] = plan.priors[kind, variant]
 
 
 @njit(cache=True, inline="always")
@@ -289,8 +315,8 @@ def _replace(
         if found < 0:
             continue
         for variant in range(plan.reach[kind, 0], plan.reach[kind, 1]):
-            variance = float(state.weights[found, variant, 1])
-            state.weights[found, variant, 0] += variance * work.steps[variant]
+            weights = state.weights[found // WAYS, found % WAYS]
+            weights[variant, 0] += weights[variant, 1] * work.steps[variant]
     _count(plan.loss, state.totals, former, -former_importance)
     _count(plan.loss, state.totals, label, importance)
 

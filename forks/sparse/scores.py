@@ -14,7 +14,7 @@ from forks.jit import njit
 from forks.losses import LOGISTIC
 from forks.sparse.hashing import key_of, pair_of
 from forks.sparse.mixing import mixed_score
-from forks.sparse.table import NO_ROW, find, first_place
+from forks.sparse.table import NO_ROW, WAYS, bucket_of, find
 
 BINS: Final = 16
 """Bins of a number."""
@@ -161,7 +161,7 @@ def find_rows(plan: Plan, state: State, work: Work, X: FloatArray, row: int) -> 
 
     Memory answers to many questions at once, so all are asked before the first answer is needed.
     """
-    inputs, active, capacity = plan.inputs.shape[0], plan.kinds.shape[0], state.tags.shape[0]
+    inputs, active, buckets = plan.inputs.shape[0], plan.kinds.shape[0], state.tags.shape[0]
     binned = state.counts[LEARNED] >= BINNED_AFTER
     for k in range(inputs):
         value, field = X[row, plan.inputs[k]], k
@@ -170,20 +170,26 @@ def find_rows(plan: Plan, state: State, work: Work, X: FloatArray, row: int) -> 
         elif k >= plan.fields + plan.words:
             value = _bin(state.edges, k - plan.fields - plan.words, value) if binned else float(BINS)
         work.keys[k] = key_of(value, field)
-        prefetch(state.tags, first_place(work.keys[k], capacity))
+        prefetch(state.tags, (bucket_of(work.keys[k], buckets), 0))
     for k in range(inputs, active):
         work.keys[k] = pair_of(work.keys[plan.members[k, 0]], work.keys[plan.members[k, 1]])
-        prefetch(state.tags, first_place(work.keys[k], capacity))
-    last = state.weights.shape[1] - 1
+        prefetch(state.tags, (bucket_of(work.keys[k], buckets), 0))
     for k in range(active):
         found = find(work.keys[k], state.tags)
         if found >= 0:
-            prefetch(state.weights, (found, 0, 0))
-            prefetch(state.weights, (found, last, 1))
+            ask_for(state, found)
         work.rows[k] = found
     for k in range(plan.fields, plan.fields + plan.words):
         if X[row, plan.inputs[k]] == 0.0:
             work.rows[k] = ABSENT
+
+
+@njit(cache=True, inline="always")
+def ask_for(state: State, found: int) -> None:
+    """Ask memory for the weights of a row."""
+    bucket, place = found // WAYS, found % WAYS
+    prefetch(state.weights, (bucket, place, 0, 0))
+    prefetch(state.weights, (bucket, place, state.weights.shape[2] - 1, 1))
 
 
 @njit(cache=True, inline="always")
@@ -196,8 +202,9 @@ def score_variants(plan: Plan, state: State, work: Work, X: FloatArray, row: int
     for k in range(plan.kinds.shape[0]):
         kind, found = plan.kinds[k], work.rows[k]
         if found >= 0:
+            bucket, place = found // WAYS, found % WAYS
             for variant in range(plan.reach[kind, 0], plan.reach[kind, 1]):
-                work.scores[variant] += state.weights[found, variant, 0]
+                work.scores[variant] += state.weights[bucket, place, variant, 0]
                 work.variances[variant] += variance_of(plan, state, kind, found, variant)
         elif found == NO_ROW:
             for variant in range(plan.reach[kind, 0], plan.reach[kind, 1]):
@@ -207,7 +214,7 @@ def score_variants(plan: Plan, state: State, work: Work, X: FloatArray, row: int
 @njit(cache=True, inline="always")
 def variance_of(plan: Plan, state: State, kind: int, found: int, variant: int) -> float:
     """Return the variance of a weight as it is used: a fading one grows, up to the prior."""
-    grown = float(state.weights[found, variant, 1] * plan.growths[variant])
+    grown = float(state.weights[found // WAYS, found % WAYS, variant, 1] * plan.growths[variant])
     return min(float(plan.priors[kind, variant]), grown)
 
 

@@ -1,11 +1,10 @@
 """The table of weights: a bounded number of rows, found by hash.
 
-A key has `WAYS` places next to each other. A new one takes a free place, or that of the key that was learned
-longest ago among them. So the memory is bounded, and what is forgotten depends on the learned events alone.
+A key has `WAYS` places, a bucket. A new one takes a free place, or that of the key that was learned longest
+ago among them. So the memory is bounded, and what is forgotten depends on the learned events alone.
 A row is told from others by 32 bits of its key's hash. Two keys of the same places share a row once in 2^32.
 """
 
-# ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations
 
 from typing import Final, NamedTuple, Self
@@ -13,7 +12,8 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forks.arrays import FloatArray, IntArray
+from forks.arrays import IntArray
+from forks.compiled.alignment import CACHE_LINE
 from forks.jit import njit
 
 WAYS: Final = 8
@@ -26,15 +26,18 @@ _HIGH: Final = np.uint64(32)
 
 
 class Table(NamedTuple):
-    """Rows of v weights and v variances.
+    """Rows of v weights and v variances, in buckets of `WAYS`.
+
+    A bucket's tags and clocks are one cache line, and its weights are behind them: memory is asked for few
+    places for each key.
 
     Attributes
     ----------
-    tags : ndarray, shape (capacity,), uint32
+    tags : ndarray, shape (buckets, WAYS), uint32
         What tells the key of each row from others; 0 for a free row.
-    clocks : ndarray, shape (capacity,), uint32
+    clocks : ndarray, shape (buckets, WAYS), uint32
         Learned events, modulo 2^32, when each row was learned last.
-    weights : ndarray, shape (capacity, v, 2), float32
+    weights : ndarray, shape (buckets, WAYS, v, 2), float32
         Weight and variance of each variant; a variance of 0 stands for no weight.
     """
 
@@ -45,17 +48,25 @@ class Table(NamedTuple):
     @classmethod
     def empty(cls, capacity: int, variants: int) -> Self:
         """Return a table without rows."""
-        return cls(
-            np.zeros(capacity, dtype=np.uint32),
-            np.zeros(capacity, dtype=np.uint32),
-            np.zeros((capacity, variants, 2), dtype=np.float32),
-        )
+        buckets, header = capacity // WAYS, 2 * WAYS
+        length = header + 2 * WAYS * variants  # a multiple of a cache line
+        memory = _aligned_zeros(buckets * length).reshape(buckets, length)
+        weights = memory[:, header:].view(np.float32).reshape(buckets, WAYS, variants, 2)
+        return cls(memory[:, :WAYS], memory[:, WAYS:header], weights)
+
+
+def _aligned_zeros(numbers: int) -> NDArray[np.uint32]:
+    """Return zeros that begin at a cache line. NumPy asks for large pages, which are found faster."""
+    line = CACHE_LINE * 8
+    memory = np.zeros(numbers + line // 4, dtype=np.uint32)
+    begin = -memory.ctypes.data % line // 4
+    return memory[begin : begin + numbers]
 
 
 @njit(cache=True, forceinline=True)
-def first_place(key: np.uint64, capacity: int) -> int:
-    """Return the first of the places of a key."""
-    return int(key & np.uint64(capacity // WAYS - 1)) * WAYS
+def bucket_of(key: np.uint64, buckets: int) -> int:
+    """Return the bucket of a key."""
+    return int(key & np.uint64(buckets - 1))
 
 
 @njit(cache=True, forceinline=True)
@@ -67,11 +78,11 @@ def tag_of(key: np.uint64) -> np.uint32:
 
 @njit(cache=True, forceinline=True)
 def find(key: np.uint64, tags: NDArray[np.uint32]) -> int:
-    """Return the row of a key, or `NO_ROW`."""
-    first, tag = first_place(key, tags.shape[0]), tag_of(key)
+    """Return the row of a key, or `NO_ROW`; row r is in place r % WAYS of bucket r // WAYS."""
+    bucket, tag = bucket_of(key, tags.shape[0]), tag_of(key)
     row = NO_ROW
     for place in range(WAYS):  # no branch, which would often be taken otherwise than expected
-        row = first + place if tags[first + place] == tag else row
+        row = bucket * WAYS + place if tags[bucket, place] == tag else row
     return row
 
 
@@ -81,11 +92,11 @@ def insert(
     now: np.uint32,
     tags: NDArray[np.uint32],
     clocks: NDArray[np.uint32],
-    weights: NDArray[np.float32],
-    priors: FloatArray,
     used: IntArray,
 ) -> int:
-    """Return a row for a key that has none, or `NO_ROW` if each of its places was learned just now.
+    """Return a row for a key that has none, or `NO_ROW` if each of its bucket was learned just now.
+
+    The weights of the row are still those of the former key.
 
     Parameters
     ----------
@@ -93,30 +104,25 @@ def insert(
         The key.
     now
         Learned events, modulo 2^32.
-    tags, clocks, weights
+    tags, clocks
         Arrays of a `Table`; changed.
-    priors : ndarray, shape (v,), float64
-        Prior variances; 0 for a variant that has no such weight.
     used : ndarray, shape (1,), int64
         Number of rows in use; changed.
     """
-    first = first_place(key, tags.shape[0])
-    row, age = NO_ROW, np.uint32(0)
-    for place in range(first, first + WAYS):
-        if tags[place] == _FREE:
-            row = place
+    bucket = bucket_of(key, tags.shape[0])
+    oldest, age = NO_ROW, np.uint32(0)
+    for place in range(WAYS):
+        if tags[bucket, place] == _FREE:
+            oldest = place
             used[0] += 1
             break
-        other = np.uint32(now - clocks[place])
+        other = np.uint32(now - clocks[bucket, place])
         if other > age:
-            row, age = place, other
-    if row == NO_ROW:
+            oldest, age = place, other
+    if oldest == NO_ROW:
         return NO_ROW
-    tags[row], clocks[row] = tag_of(key), now
-    for variant in range(weights.shape[1]):
-        weights[row, variant, 0] = 0.0
-        weights[row, variant, 1] = priors[variant]
-    return row
+    tags[bucket, oldest], clocks[bucket, oldest] = tag_of(key), now
+    return bucket * WAYS + oldest
 
 
 class Rows(NamedTuple):
@@ -143,13 +149,13 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, table: Table) -> Self:
         """Return the rows of a table: at most 16 bytes for each weight that it has."""
-        taken = table.tags != _FREE
-        weights = table.weights[taken]
+        taken = (table.tags != _FREE).reshape(-1)
+        weights = table.weights.reshape(-1, *table.weights.shape[2:])[taken]
         known = weights[:, :, 1] != 0.0
         return cls(
             np.packbits(taken),
-            table.tags[taken],
-            table.clocks[taken],
+            table.tags.reshape(-1)[taken],
+            table.clocks.reshape(-1)[taken],
             np.packbits(known, axis=1, bitorder="little").reshape(-1),
             weights[known],
         )
@@ -181,5 +187,6 @@ class Rows(NamedTuple):
         table = Table.empty(capacity, variants)
         rows = np.zeros((count, variants, 2), dtype=np.float32)
         rows[known] = self.weights
-        table.tags[taken], table.clocks[taken], table.weights[taken] = self.tags, self.clocks, rows
+        places = np.divmod(np.flatnonzero(taken), WAYS)
+        table.tags[places], table.clocks[places], table.weights[places] = self.tags, self.clocks, rows
         return table
