@@ -75,10 +75,12 @@ def reweigh(
 
     Parameters
     ----------
-    loss, scores, columns
-        As those of `mixed_score`.
+    loss
+        Number of the loss.
     label, importance
         Label and its weight.
+    scores, columns
+        As those of `mixed_score`.
     shares : ndarray, shape (e,), float64
         Weights of the scores; changed.
     errors : ndarray, shape (2,), float64

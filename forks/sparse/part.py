@@ -162,14 +162,44 @@ class SparsePart:
 
         Parameters
         ----------
-        X, order, y, importances
+        X, order, y
             As those of `run`. The dense learner's scores are written to X.
         found : ndarray, shape (steps,), float64
             Scores of the dense learner; those of steps that score become those of the mixture.
+        importances
+            As those of `run`.
         """
         rows = order % len(X)
         weights = importances[rows] if len(importances) else NO_IMPORTANCES
         mix_dense(self.arrays, X, len(X), order, rows, 0, len(order), y[rows], weights, found)
+
+    def learn(  # noqa: PLR0917 - columns
+        self,
+        X: FloatArray,
+        order: IntArray,
+        y: FloatArray,
+        weights: FloatArray | None = None,
+        former: FloatArray | None = None,
+        former_weights: FloatArray | None = None,
+    ) -> None:
+        """Learn labels of rows of X, which have the scores of their predictions, by `run` and `mix`.
+
+        Parameters
+        ----------
+        X, order, y
+            As those of `run`. No step scores.
+        weights : ndarray, shape (n,)
+            Weights of the labels; None where all are 1.
+        former, former_weights : ndarray, shape (n,)
+            Labels that are replaced, and their weights; None for none, and where all are 1.
+        """
+        importances = NO_IMPORTANCES if weights is None else weights
+        formers = NO_FORMERS
+        if former is not None:
+            known = np.ones(len(X)) if former_weights is None else former_weights
+            formers = np.column_stack([former, known])
+        self.run(X, order, y, importances, formers)
+        self.mix(X, order, y, np.empty(len(order)), importances)
 
     def state(self) -> Saved:
         """Return the whole state: copies of arrays, and plain numbers. Only rows in use are part of it."""

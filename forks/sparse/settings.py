@@ -32,7 +32,7 @@ LARGEST_LABEL: Final = 1e30
 class SparseSettings:
     """Settings of the sparse part.
 
-    Parameters
+    Attributes
     ----------
     fields
         Number of categories of an event, >= 0.

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from pipeline.config.sparse_layout import SparseLayout, score_names
 from pipeline.config.stream import Stream, entity_word
 from pipeline.config.stream_features import (
+    CategoryFeature,
     EventFeature,
     LiveTable,
+    NumberFeature,
     RunningFeature,
     RunningTable,
     TimeFeature,
@@ -85,6 +88,9 @@ class FeatureLayout:
         Names of the features of messages, which follow them.
     table_names
         Names of the features of tables, which come last.
+    sparse
+        What the learner's sparse part has of them, with its scores at the end of the running features; None
+        without categories that have no columns.
 
     Examples
     --------
@@ -101,6 +107,7 @@ class FeatureLayout:
     running_names: tuple[str, ...]
     event_names: tuple[str, ...]
     table_names: tuple[str, ...] = ()
+    sparse: SparseLayout | None = None
 
     @classmethod
     def of(cls, stream: Stream, kind: FeatureKind = "effects") -> FeatureLayout:
@@ -136,8 +143,11 @@ class FeatureLayout:
         if effects is not None:
             pair = numbers[effects[0]], numbers[effects[1]]
             names.append(EFFECTS_LOGIT)
+        sparse = _sparse(stream, names, [*event_names, *table_names])
+        if sparse is not None:
+            names += sparse.scores
         _refuse_same_names([*names, *event_names, *table_names], [table.name for table in tables])
-        return cls(tables, pair, tuple(names), tuple(event_names), tuple(table_names))
+        return cls(tables, pair, tuple(names), tuple(event_names), tuple(table_names), sparse)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -153,6 +163,28 @@ class FeatureLayout:
     def shared_effects(self) -> int | None:
         """The number of the table whose effects partitions share; None for none."""
         return self.effects[1] if self.effects and self.tables[self.effects[1]].shared else None
+
+
+def _sparse(stream: Stream, running: Sequence[str], others: Sequence[str]) -> SparseLayout | None:
+    """Return what the sparse part has of a stream with these running and further features."""
+    every = [*stream.features.items(), *stream.table_features()]
+    fields = [name for name, each in every if isinstance(each, CategoryFeature) and each.columns is None]
+    if not fields:
+        return None
+    numbers = [name for name, each in every if isinstance(each, NumberFeature)]
+    crosses = stream.crosses == "pairs"
+    scores, seen = score_names(len(numbers), crosses=crosses)
+    first = len(running) + len(scores)
+    base = None if EFFECTS_LOGIT not in running or _is_regression(stream) else running.index(EFFECTS_LOGIT)
+    return SparseLayout(
+        tuple(first + others.index(name) for name in fields),
+        tuple(first + others.index(name) for name in numbers),
+        crosses,
+        len(running),
+        base,
+        scores,
+        seen,
+    )
 
 
 def _refuse_same_names(features: Sequence[str], tables: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
+    field_validator,
     model_validator,
 )
 
@@ -127,6 +129,17 @@ class Features(Section):
     records name no kind."""
     max_entities: int = Field(1_000_000, ge=1)
     """Users, and videos, with running statistics, at most."""
+    max_categories: int = Field(262_144, ge=1_024, le=2**26)
+    """Categories without columns, pairs of them and bins of numbers that have weights, at most: a power of
+    two."""
+
+    @field_validator("max_categories")
+    @classmethod
+    def _check_power(cls, value: int) -> int:
+        if value.bit_count() != 1:
+            near = 2 ** round(math.log2(value))
+            raise ValueError(f"it has to be a power of two, such as {near}")
+        return value
 
 
 class Learner(BaseModel):

@@ -197,6 +197,8 @@ class Stream(Section):
     target: TargetSettings
     features: dict[Name, EventFeature] = Field(default_factory=dict)
     """Features that a message has by itself, by name."""
+    crosses: Literal["pairs", "none"] = "pairs"
+    """Whether the sparse part of the learner has weights for each pair of categories without columns."""
     tables: dict[Name, LiveTable] = Field(default_factory=dict, max_length=MAX_TABLES)
     """Compacted topics that give features of entities, by name."""
     running: dict[Name, RunningTable] | None = None

@@ -62,12 +62,13 @@ class BooleanFeature(Section):
 
 
 class CategoryFeature(Section):
-    """A category: text or a whole number, hashed to one of several columns."""
+    """A category: text or a whole number, of any number of values."""
 
     kind: Literal["category"]
     field: Pointer
-    columns: int = Field(32, ge=2, le=MAX_COLUMNS)
-    """How many columns there are. Categories may share one."""
+    columns: int | None = Field(None, ge=2, le=MAX_COLUMNS)
+    """None for weights of each value in the learner's sparse part. Otherwise how many columns of its dense
+    part there are, to one of which a value is hashed; values may share one."""
     missing: str | None = Field(None, max_length=256)
     """As for numbers."""
 

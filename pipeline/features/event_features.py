@@ -1,7 +1,7 @@
 """Features that a message has by itself: numbers, booleans, categories, vectors, hours and weekdays.
 
-A prediction carries them behind its running features, each category as the number of its column. So what a
-model has learned can be derived from outputs alone.
+A prediction carries them behind its running features, each category as its hash or the number of its column.
+So what a model has learned can be derived from outputs alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from forks.compiled.logarithm import log1p
 from forks.compiled.trigonometry import cosine_and_sine
+from forks.sparse import category
 from pipeline.config.feature_layout import names_of
 from pipeline.config.stream import Stream
 from pipeline.config.stream_features import (
@@ -72,7 +73,7 @@ class EventFeatures:
     names
         Their names; a vector has one for each element, a place in a cycle has two.
     categories
-        Of each feature that is a category, its place among `names` and its columns.
+        Of each category that has columns, its place among `names` and their number.
     """
 
     names: tuple[str, ...]
@@ -84,7 +85,7 @@ class EventFeatures:
         """Return the features that a definition names."""
         names, categories, columns = list[str](), list[tuple[int, int]](), []
         for number, (name, feature) in enumerate(stream.features.items()):
-            if isinstance(feature, CategoryFeature):
+            if isinstance(feature, CategoryFeature) and feature.columns is not None:
                 categories.append((len(names), feature.columns))
             names += names_of(name, feature)
             columns.append(_column(number, feature))
@@ -137,6 +138,8 @@ def conversion(feature: EventFeature) -> Callable[[Any], object]:
     match feature:
         case CategoryFeature(columns=columns):
             missing = "" if feature.missing is None else feature.missing
+            if columns is None:
+                return lambda value: category(missing if value is None else value)
             return lambda value: bucket_of(missing if value is None else value, columns)
         case BooleanFeature() | NumberFeature(log=False, clip=None):
             return _or(feature.missing)

@@ -99,8 +99,13 @@ class FeatureSet:
         return len(self.layout.running_names)
 
     @property
-    def logit_column(self) -> int | None:
-        """The place of what the effects come to; None without effects."""
+    def offset_column(self) -> int | None:
+        """The place of what the learner's scores are added to.
+
+        It is the mixture of the sparse part's scores, or what the effects come to; None without either.
+        """
+        if self.layout.sparse is not None:
+            return self.layout.sparse.mixture
         return self.effect_columns[-1] if self.effect_columns else None
 
     @property
@@ -110,7 +115,7 @@ class FeatureSet:
 
     @property
     def categories(self) -> tuple[tuple[int, int], ...]:
-        """Of each feature that is a category, its place among all features and its columns."""
+        """Of each category that has columns, its place among all features and their number."""
         found = [(self.own.start + place, columns) for place, columns in self.event.categories]
         begin = self.own.stop
         for table in self.tables:
@@ -156,6 +161,7 @@ def _make(stream: Stream, kind: FeatureKind) -> FeatureSet:
         words = (layout.tables[number].word for number in layout.effects)
         wanted = [f"{word}_{part}" for word in words for part in ("effect", "noise")]
         columns = [names.index(name) for name in (*wanted, EFFECTS_LOGIT)]
+    codes += [(totals.ELSEWHERE, totals.EVERYTHING, totals.EVERYTHING)] * (len(names) - len(codes))
     return FeatureSet(
         kind,
         stream.running is not None,

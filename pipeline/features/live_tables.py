@@ -57,7 +57,7 @@ class TableFeatures:
     names
         Names of the numbers in a row: whether there is one, then the features.
     categories
-        Of each feature that is a category, its place among `names` and its columns.
+        Of each category that has columns, its place among `names` and its columns.
     unknown
         The row of an entity that has none.
 
@@ -81,7 +81,7 @@ class TableFeatures:
         missing = [0.0]
         self.categories: list[tuple[int, int]] = []
         for feature in table.features.values():
-            if isinstance(feature, CategoryFeature):
+            if isinstance(feature, CategoryFeature) and feature.columns is not None:
                 self.categories.append((len(missing), feature.columns))
             convert = conversion(feature)
             self._conversions.append(convert)

@@ -32,7 +32,12 @@ class ContextLayout:
     categories
         Of each category, its place among the features and the first of its columns.
     others
-        Places of the features that are no categories, in the order of their columns.
+        Places of the features that are no categories, in the order of their columns. What only the sparse
+        part of the learner sees is not among them.
+    whole
+        Whether the vector ends with all features, in their order.
+    hidden_running
+        How many running features, the last of them, have no column.
     """
 
     static_columns: int
@@ -40,6 +45,8 @@ class ContextLayout:
     dimension: int
     categories: tuple[tuple[int, int], ...]
     others: tuple[int, ...]
+    whole: bool
+    hidden_running: int
 
     @classmethod
     def of(cls, static_columns: int, features: FeatureSet) -> ContextLayout:
@@ -49,8 +56,13 @@ class ContextLayout:
             categories.append((place, end))
             end += columns
         taken = {place for place, _ in categories}
+        sparse = features.layout.sparse
+        hidden = range(0) if sparse is None else sparse.hidden
+        if sparse is not None:
+            taken |= {*sparse.fields, *hidden}
         others = tuple(place for place in range(len(features)) if place not in taken)
-        return cls(static_columns, end, end + len(others), tuple(categories), others)
+        whole = len(others) == len(features)
+        return cls(static_columns, end, end + len(others), tuple(categories), others, whole, len(hidden))
 
     @property
     def own_columns(self) -> int:
@@ -58,7 +70,7 @@ class ContextLayout:
         return self.dimension - self.static_columns
 
     def fill(self, X: Floats, features: Floats) -> None:
-        """Write features behind the static columns of context vectors. What is no category has no column.
+        """Write features behind the static columns of context vectors. A value that has no column has none.
 
         Parameters
         ----------
@@ -67,7 +79,7 @@ class ContextLayout:
         features
             Features as predictions carry them, shape (n, features).
         """
-        if not self.categories:
+        if self.whole:
             X[:, self.first_running :] = features
             return
         X[:, self.first_running :] = features[:, self.others]

@@ -30,6 +30,7 @@ from pipeline.model.settings_text import (
     learner_text,
     names_text,
     outputs_text,
+    sparse_text,
     tables_text,
     target_from,
     target_text,
@@ -130,6 +131,7 @@ class ModelFactory:
             features=self.features,
             target=self.target,
             weighted=self._config.stream.labels.weighted,
+            max_categories=self._config.features.max_categories,
         )
 
     def warm_up(self) -> None:
@@ -158,6 +160,7 @@ class ModelFactory:
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self.target.on_missing(self._config.join.on_missing),
+            **sparse_text(self._config, has_part=self.features.layout.sparse is not None),
             **corrections_text(self._config.join.corrections),
             **kind_text(self.features.kind),
             **names_text(self._config.stream),

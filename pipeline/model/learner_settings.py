@@ -38,7 +38,8 @@ def learner_settings(
 
     The `paper` preset uses all columns. `practical` uses the features alone, since KuaiRec's static columns
     do not make its predictions better, and categories in its linear part only. With effects it adds to the
-    log-odds that they come to, where its loss is logistic. With KuaiRec's features of the kind `running`,
+    log-odds that they come to, where its loss is logistic, and with categories that have no columns to the
+    mixture of the sparse part's scores. With KuaiRec's features of the kind `running`,
     which groups from before there was tracking have, it does not track changes.
 
     Parameters
@@ -64,6 +65,11 @@ def learner_settings(
     loss = learner.overrides.get("loss", losses[0])
     if loss in get_args(LossName) and loss not in losses:
         raise ConfigError(f"{where}.loss: this target is learned with the loss {losses[0]}, not {loss}")
+    if features.layout.sparse is not None and loss != losses[0]:
+        raise ConfigError(
+            f"{where}.loss: a stream with categories that have no columns is learned with the loss "
+            f"{losses[0]}, whose scores can be mixed; give each category columns to learn with {loss}"
+        )
     first_point = layout.first_running if layout.first_running < dimension else static_columns
     blocks: dict[str, Any] = {} if losses == TARGET.losses else {"loss": losses[0], "alpha": REGRESSION_ALPHA}
     if learner.preset == "practical":
@@ -71,11 +77,11 @@ def learner_settings(
             "linear_columns": (static_columns, dimension),
             "kernel_columns": (first_point, dimension),
         }
-        logit = features.logit_column
+        offset = features.offset_column
         if features.kind == "running" and not features.declared:
             blocks["tracking"] = False
-        elif logit is not None and loss == "logistic":
-            blocks |= {"offset_column": layout.first_running + logit, "linear_alpha": LINEAR_ALPHA}
+        elif offset is not None and (loss == "logistic" or features.layout.sparse is not None):
+            blocks |= {"offset_column": layout.first_running + offset, "linear_alpha": LINEAR_ALPHA}
     return preset_settings(learner, dimension, where, **blocks)
 
 

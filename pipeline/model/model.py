@@ -33,6 +33,7 @@ from pipeline.model.contexts import ContextLayout
 from pipeline.model.label_policy import no_policy
 from pipeline.model.model_run import Labels, ModelRun
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
+from pipeline.model.sparse import DEFAULT_MAX_CATEGORIES, sparse_part
 from pipeline.records.outcome_decoder import DecodedOutcomes
 from pipeline.records.outputs import Outcome, Share
 
@@ -59,6 +60,8 @@ class Model:
         The rules that say what labels mean.
     weighted
         Whether labels have weights.
+    max_categories
+        The number of categories without columns, pairs of them and bins of numbers with weights.
 
     Attributes
     ----------
@@ -68,6 +71,8 @@ class Model:
         Whether labels have weights.
     learner
         The champion.
+    sparse
+        The champion's sparse part; None without categories that have no columns.
     challengers
         The challengers by name.
     statistics
@@ -88,6 +93,7 @@ class Model:
         features: FeatureSet = KUAIREC_FEATURES,
         target: Target = TARGET,
         weighted: bool = False,
+        max_categories: int = DEFAULT_MAX_CATEGORIES,
     ) -> None:
         self.tables = tables
         self.weighted = weighted
@@ -100,6 +106,7 @@ class Model:
         tags = tables.tags.lists if tables.tags else None
         self.statistics = RunningStatistics(max_entities, tags, features, target)
         self.outcomes_learned = 0
+        self.sparse = sparse_part(features, settings.loss, max_categories)
         mean: RunningFeature = "value_mean" if isinstance(target, RegressionTarget) else "label_mean"
         self.mean_columns = features.places(mean)[:2]
         self.layout = ContextLayout.of(tables.columns, features)
@@ -120,16 +127,32 @@ class Model:
             The features that its message has by itself.
         """
         running = self.statistics.features(interaction.ids, interaction.timestamp, values)
-        features = [*running, *values]
-        score = self.predict_score(interaction, features)
+        features, score = self._predict_sparse([*running, *values], interaction)
         logistic = self.learner.settings.loss == "logistic"
         p = probability(score) if logistic else None
         challengers = self._challenger_scores(interaction, features)
         return ModelOutput(features, score, p, self.target.prediction(score), challengers)
 
-    def predict_score(self, interaction: InteractionLike, features: list[float]) -> float:
-        """Return the learner's score of an interaction with these features."""
-        return self.learner.predict_one(self.context(interaction, features))
+    def _predict_sparse(
+        self, features: list[float], interaction: InteractionLike
+    ) -> tuple[list[float], float]:
+        """Return the features with the scores of the sparse part, if there is one, and the score."""
+        if self.sparse is None:
+            return features, self.predict_score(interaction, features)
+        X, order, none = np.array([features]), np.zeros(1, dtype=np.int64), np.zeros(1)
+        self.sparse.run(X, order, none)
+        found = np.array([self.learner.predict_one(self.context(interaction, X[0]))])
+        self.sparse.mix(X, order, none, found)
+        return X[0].tolist(), float(found[0])
+
+    def predict_score(self, interaction: InteractionLike, features: Sequence[float]) -> float:
+        """Return the score of an interaction with these features, as predictions carry them."""
+        score = self.learner.predict_one(self.context(interaction, features))
+        if self.sparse is None:
+            return score
+        found = np.array([score])
+        self.sparse.mix(np.array([features]), np.zeros(1, dtype=np.int64), np.zeros(1), found)
+        return float(found[0])
 
     def explain(self, interaction: InteractionLike, features: Sequence[float]) -> Explanation:
         """Return the terms of `predict_score`, by column of the context vector."""
@@ -360,9 +383,13 @@ class Model:
         """Learn the value of a label in place of the former one."""
         x, loss = self.context(interaction, features), self.learner.settings.loss
         weights = {"former_weight": former_weight, "weight": weight}
-        self.learner.replace_one(
-            x, self.target.taught(loss, former), self.target.taught(loss, label), **weights
-        )
+        before, y = self.target.taught(loss, former), self.target.taught(loss, label)
+        self.learner.replace_one(x, before, y, **weights)
+        if self.sparse is not None:
+            step, known = np.full(1, 2), np.array([former_weight])
+            self.sparse.learn(
+                np.array([features]), step, np.array([y]), np.array([weight]), np.array([before]), known
+            )
         for shadow in self.challengers.values():
             shadow.replace_one(x, former, label, **weights)
         values = features[self.features.running :]
@@ -376,8 +403,11 @@ class Model:
         `pipeline.features.target.Target.taught` is what each learner is taught. The running statistics count
         events, whatever their labels weigh.
         """
-        x = self.context(interaction, features)
-        self.learner.learn_one(x, self.target.taught(self.learner.settings.loss, label), weight)
+        x, y = self.context(interaction, features), self.target.taught(self.learner.settings.loss, label)
+        self.learner.learn_one(x, y, weight)
+        if self.sparse is not None:
+            step = np.ones(1, dtype=np.int64)
+            self.sparse.learn(np.array([features]), step, np.array([y]), np.array([weight]))
         for shadow in self.challengers.values():
             shadow.learn_one(x, label, weight)
         values, positive = features[self.features.running :], self.target.is_positive(label)
@@ -398,6 +428,8 @@ class Model:
             taken_back, former_weights = self.target.taught_many(loss, former.values), former.weights
         y, X = self.target.taught_many(loss, labels), self.events(interactions, features)
         self.learner.run(X, y, order, weights, former=taken_back, former_weights=former_weights)
+        if self.sparse is not None:
+            self.sparse.learn(features, order, y, weights, taken_back, former_weights)
         for shadow in self.challengers.values():
             assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
             shadow.run(X, labels, order, weights, former)
@@ -409,7 +441,7 @@ class Model:
 
         Without categories, a context vector ends with the features.
         """
-        if self.challengers or self._uses_tables or self.layout.categories:
+        if self.challengers or self._uses_tables or not self.layout.whole:
             return self._contexts(interactions, features)
         return LastColumns(features)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forks import Forks, LastColumns
 from forks.losses import probabilities
+from forks.sparse import SparsePart, SparseSettings
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.target import Target
@@ -22,6 +23,10 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 
+NO_SPARSE: Final = SparsePart(SparseSettings(fields=1, capacity=8), (0,), 1).arrays
+"""What stands for the arrays of the sparse part where there is none."""
+
+
 class LearningModel(Protocol):
     """What a run needs of `pipeline.model.model.Model`."""
 
@@ -29,6 +34,7 @@ class LearningModel(Protocol):
     target: Target
     statistics: RunningStatistics
     learner: Forks
+    sparse: SparsePart | None
     challengers: dict[str, ShadowLearner]
     layout: ContextLayout
 
@@ -130,6 +136,7 @@ class ModelRun:
             np.array([0, 0, 0, 0, own.start, own.start]),
             np.empty(steps, dtype=np.int64),
             np.empty(steps, dtype=np.int64),
+            np.empty(steps, dtype=np.int64),
             np.empty(steps),
             np.empty(steps if len(learner.importances) else 0),
             np.empty((steps if len(learner.formers) else 0, 2)),
@@ -139,15 +146,17 @@ class ModelRun:
         rows = Rows(
             features,
             learner.rows,
-            model.features.running,
+            model.features.running - model.layout.hidden_running,
             0 if isinstance(x, LastColumns) else model.layout.first_running,
             learner.y,
             learner.importances,
             learner.formers,
             scores,
+            model.sparse is not None,
         )
+        sparse = NO_SPARSE if model.sparse is None else model.sparse.arrays
         parts = tuple(planned), tuple(policy), tuple(kept), tuple(rows)
-        while run_segments(*parts, statistics.arrays, learner.arrays, learner.counts):
+        while run_segments(*parts, statistics.arrays, sparse, learner.arrays, learner.counts):
             if learner.changes_map():
                 at = kept.places[AT]
                 kept.found[at] = learner.change_map(int(kept.of_learner[at]))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from forks.jit import njit
 from forks.learning.learner_run import LearnerArrays, run_until_change
+from forks.sparse.loop import SparseArrays, mix_dense, run_sparse
 from pipeline.features.statistics_loop import StatisticsArrays, make_features, run_statistics
 from pipeline.model.label_policy import PreparedPolicy, decide
 
@@ -63,6 +64,8 @@ class Kept(NamedTuple):
         How far the loop has come: see `TAKEN`.
     order : ndarray, shape (steps,), int64
         Steps, as those of `Planned.order`.
+    origins : ndarray, shape (steps,), int64
+        Row of the prediction of each.
     of_learner : ndarray, shape (steps,), int64
         The same for the learner, which does not learn a label of weight 0.
     labels : ndarray, shape (steps,), float64
@@ -79,6 +82,7 @@ class Kept(NamedTuple):
 
     places: Integers
     order: Integers
+    origins: Integers
     of_learner: Integers
     labels: Floats
     importances: Floats
@@ -97,7 +101,7 @@ class Rows(NamedTuple):
     x : ndarray, shape (n, columns), float64
         What the learner sees; may be the same.
     running, first_running
-        How many running features there are, and the column of the first one in `x`.
+        How many running features `x` has, the first ones, and the column of the first one.
     y : ndarray, shape (n,), float64
         What the learner is taught.
     importances : ndarray, shape (n,) or (0,), float64
@@ -106,6 +110,8 @@ class Rows(NamedTuple):
         Labels that are replaced, and their weights.
     scores : ndarray, shape (n,), float64
         Written.
+    sparse
+        Whether the learner has a sparse part.
     """
 
     features: Floats
@@ -116,6 +122,7 @@ class Rows(NamedTuple):
     importances: Floats
     formers: Floats
     scores: Floats
+    sparse: bool
 
 
 Plain: TypeAlias = tuple[Any, ...]
@@ -129,6 +136,7 @@ def run_segments(
     plain_kept: Plain,
     plain_rows: Plain,
     statistics: StatisticsArrays,
+    sparse: SparseArrays,
     learner: LearnerArrays,
     counts: Integers,
 ) -> bool:
@@ -142,6 +150,8 @@ def run_segments(
         See `Planned`, `pipeline.model.label_policy.PreparedPolicy`, `Kept` and `Rows`.
     statistics
         `pipeline.features.statistics_run.StatisticsRun.arrays`.
+    sparse
+        `forks.sparse.SparsePart.arrays`.
     learner, counts
         Those of a `forks.learning.learner_run.LearnerRun`.
     """
@@ -161,15 +171,20 @@ def run_segments(
         )
         if places[AT] < places[END]:
             return True
-        _finish_segment(policy, kept, rows)
+        _finish_segment(policy, kept, rows, sparse)
         if places[TAKEN] == planned.order.shape[0]:
             return False
-        _begin_segment(planned, policy, kept, rows, statistics)
+        _begin_segment(planned, policy, kept, rows, statistics, sparse)
 
 
 @njit(cache=True, inline="always")
 def _begin_segment(
-    planned: Planned, policy: PreparedPolicy, kept: Kept, rows: Rows, statistics: StatisticsArrays
+    planned: Planned,
+    policy: PreparedPolicy,
+    kept: Kept,
+    rows: Rows,
+    statistics: StatisticsArrays,
+    sparse: SparseArrays,
 ) -> None:
     """Choose the steps of the next segment, and run the statistics and make the features of it."""
     places = kept.places
@@ -186,6 +201,19 @@ def _begin_segment(
     places[TAKEN], places[BEGIN], places[END], places[FIRST], places[NEXT] = step, begin, end, first, behind
     run_statistics(statistics, kept.order, begin, end, kept.evicted)
     make_features(statistics, first, rows.features[first:behind])
+    if rows.sparse:
+        run_sparse(
+            sparse,
+            rows.features,
+            rows.y.shape[0],
+            kept.order,
+            kept.origins,
+            begin,
+            end,
+            kept.labels,
+            kept.importances,
+            kept.formers,
+        )
     for row in range(first, behind):
         for column in range(rows.running):
             rows.x[row, rows.first_running + column] = rows.features[row, column]
@@ -210,6 +238,7 @@ def _keep(planned: Planned, policy: PreparedPolicy, kept: Kept, rows: Rows, step
             action += n
     row = action % n
     kept.order[end] = kept.of_learner[end] = action
+    kept.origins[end] = planned.origins[step]
     kept.labels[end] = rows.y[row]
     if rows.importances.shape[0] > 0:
         kept.importances[end] = rows.importances[row]
@@ -221,9 +250,22 @@ def _keep(planned: Planned, policy: PreparedPolicy, kept: Kept, rows: Rows, step
 
 
 @njit(cache=True)
-def _finish_segment(policy: PreparedPolicy, kept: Kept, rows: Rows) -> None:
+def _finish_segment(policy: PreparedPolicy, kept: Kept, rows: Rows, sparse: SparseArrays) -> None:
     """Keep the scores of a segment's predictions, and decide whose label is asked for."""
     places = kept.places
+    if rows.sparse:
+        mix_dense(
+            sparse,
+            rows.features,
+            rows.y.shape[0],
+            kept.order,
+            kept.origins,
+            places[BEGIN],
+            places[END],
+            kept.labels,
+            kept.importances,
+            kept.found,
+        )
     for step in range(places[BEGIN], places[END]):
         if kept.order[step] < rows.y.shape[0]:
             rows.scores[kept.order[step]] = kept.found[step]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hin
 
 from forks import ForksSettings
 from pipeline.config.feature_layout import FeatureKind
-from pipeline.config.settings import FORKS, Corrections, Labels
+from pipeline.config.settings import FORKS, Config, Corrections, Labels
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.errors import StateError
 from pipeline.features.binary import TARGET, BinaryTarget
@@ -171,6 +171,22 @@ def features_text(stream: Stream) -> dict[str, str]:
     said["items"] = [[*stream.entities][number] for number in stream.item_entities]
     named = {name: value for name, value in said.items() if value not in (None, {}, [])}
     return {STREAM_FEATURES: encode(named).decode()} if named else {}
+
+
+def sparse_text(config: Config, *, has_part: bool) -> dict[str, str]:
+    """Return the settings of the learner's sparse part; none for a stream without one.
+
+    Examples
+    --------
+    >>> sparse_text(Config(), has_part=True)
+    {'features.max_categories': '262144', 'stream.crosses': 'pairs'}
+    """
+    if not has_part:
+        return {}
+    return {
+        "features.max_categories": str(config.features.max_categories),
+        "stream.crosses": config.stream.crosses,
+    }
 
 
 def tables_text(stream: Stream) -> dict[str, str]:

@@ -26,12 +26,14 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.model.snapshot_limits import (
     EFFECTS_PREFIX,
+    SPARSE_PREFIX,
     check_effects,
     check_header,
     check_learner,
     check_magnitude,
     check_rival,
     check_scalars,
+    check_sparse,
     check_totals,
 )
 from pipeline.records.encoding import encode
@@ -55,6 +57,8 @@ class SnapshotScalars(msgspec.Struct):
     """Version of this format."""
     challengers: dict[str, dict[str, int | float]] | msgspec.UnsetType = msgspec.UNSET
     """The scalars of each challenger by name, as `learner` has them. Absent if there are none."""
+    sparse: dict[str, int | float] | msgspec.UnsetType = msgspec.UNSET
+    """The scalars of the sparse part. Absent if there is none."""
 
 
 class _Version(msgspec.Struct):
@@ -81,8 +85,9 @@ def pack(model: Model) -> bytes:
 
     Tensors: `learner.*` as the learner names them, `challengers.NAME.*` the same of each challenger,
     `NAME.ids` and `NAME.totals` (n, columns) of each table, such as users, `tags.totals` (tags, 3),
-    `effects.*` as `pipeline.features.adjusted_effects.EffectsState` names them with effects, and `plain`, the
-    JSON of version, counts and scalars.
+    `effects.*` as `pipeline.features.adjusted_effects.EffectsState` names them with effects, `sparse.*` as
+    `forks.sparse.SparsePart.state` names them with a sparse part, and `plain`, the JSON of version, counts
+    and scalars.
     """
     tensors, scalars = _split(model.learner.state(), LEARNER_PREFIX)
     challengers = {}
@@ -97,9 +102,19 @@ def pack(model: Model) -> bytes:
     if statistics.effects is not None:
         effects = statistics.effects.state(*(table.rows() for table in statistics.adjusted_tables()))
         tensors |= {EFFECTS_PREFIX + name: tensor for name, tensor in effects._asdict().items()}
+    sparse: dict[str, int | float] | msgspec.UnsetType = msgspec.UNSET
+    if model.sparse is not None:
+        arrays, sparse = _split(model.sparse.state(), SPARSE_PREFIX)
+        tensors |= arrays
     everything = tuple(statistics.everything[0].tolist())
     tensors["plain"] = _json(
-        SnapshotScalars(model.outcomes_learned, everything, scalars, challengers=challengers or msgspec.UNSET)
+        SnapshotScalars(
+            model.outcomes_learned,
+            everything,
+            scalars,
+            challengers=challengers or msgspec.UNSET,
+            sparse=sparse,
+        )
     )
     return save(tensors)
 
@@ -171,6 +186,13 @@ def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
         else:
             check_rival(shadow.settings, challengers[name])
             shadow.restore(_state(tensors, _prefix(name), challengers[name]))
+    if (scalars.sparse is msgspec.UNSET) != (model.sparse is None):
+        raise ValueError("it has a sparse part where the model has none, or the other way round")
+    if model.sparse is not None:
+        saved = _state(tensors, SPARSE_PREFIX, scalars.sparse or {})
+        check_scalars("sparse", scalars.sparse or {})
+        check_sparse(saved)
+        model.sparse.restore(saved)
     statistics = model.statistics
     everything = np.array([scalars.everything])
     check_totals("everything", everything)

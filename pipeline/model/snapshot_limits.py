@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from forks import Forks, ForksSettings
 from forks.algorithm.tracking import NEW, SETTLED, UNCHANGED
 from forks.rivals import SkeGD
+from forks.sparse import SparsePart
+from forks.sparse.part import NUMBERS
+from forks.sparse.scores import BINNED_AFTER
 from forks.state import State
 from pipeline.features.adjusted_effects import EffectsState
 from pipeline.features.effect_arrays import (
@@ -36,7 +39,7 @@ from pipeline.model.rival import RIVALS, RivalSettings
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.records.fields import Count
 
-DType: TypeAlias = Literal["F64", "F32", "I64", "I32", "U8"]
+DType: TypeAlias = Literal["F64", "F32", "I64", "I32", "U32", "U8"]
 Length: TypeAlias = int | range
 """The length of an axis, or those that are accepted."""
 
@@ -55,13 +58,16 @@ ROUNDING: Final = 1e-3
 """How far below 0 a sum of precisions, and how far from 1 a sum of shares, may come by rounding."""
 EFFECTS_PREFIX: Final = "effects."
 """The prefix of the names of the effects' tensors."""
+SPARSE_PREFIX: Final = "sparse."
+"""That of the tensors of the sparse part."""
 
-_SIZES: Final[Mapping[str, int]] = {"F64": 8, "F32": 4, "I64": 8, "I32": 4, "U8": 1}
+_SIZES: Final[Mapping[str, int]] = {"F64": 8, "F32": 4, "I64": 8, "I32": 4, "U32": 4, "U8": 1}
 _NAMES: Final[Mapping[str, str]] = {
     "F64": "float64",
     "F32": "float32",
     "I64": "int64",
     "I32": "int32",
+    "U32": "uint32",
     "U8": "uint8",
 }
 
@@ -162,7 +168,9 @@ def _expected(model: Model) -> dict[str, _Expected]:
     expected["tags.totals"] = _Expected("F64", (len(statistics.tags), 3))
     if statistics.effects is not None:
         expected |= _effects_tensors(statistics)
-    expected["plain"] = _Expected("U8", (range(SCALAR_BYTES * (2 + len(model.challengers)) + 1),))
+    if model.sparse is not None:
+        expected |= _sparse_tensors(model.sparse)
+    expected["plain"] = _Expected("U8", (range(SCALAR_BYTES * (3 + len(model.challengers)) + 1),))
     return expected
 
 
@@ -179,6 +187,23 @@ def _effects_tensors(statistics: RunningStatistics) -> dict[str, _Expected]:
         "everything": _Expected("F64", (3,)),
     }
     return {EFFECTS_PREFIX + name: each for name, each in expected.items()}
+
+
+def _sparse_tensors(part: SparsePart) -> dict[str, _Expected]:
+    """Return the tensors of the sparse part."""
+    capacity, state = part.settings.capacity, part.state()
+    rows, first = range(capacity + 1), range(BINNED_AFTER + 1)
+    weights = range(capacity * len(np.asarray(state["bias"])) + 1)
+    expected = {
+        "taken": _Expected("U8", (capacity // 8,)),
+        "tags": _Expected("U32", (rows,)),
+        "clocks": _Expected("U32", (rows,)),
+        "known": _Expected("U8", (rows,)),
+        "weights": _Expected("F32", (weights, 2)),
+        "first": _Expected("F64", (part.settings.numbers, first)),
+    }
+    expected |= {name: _Expected("F64", np.asarray(state[name]).shape) for name in NUMBERS}
+    return {SPARSE_PREFIX + name: each for name, each in expected.items()}
 
 
 def _learner_tensors(settings: ForksSettings, prefix: str) -> dict[str, _Expected]:
@@ -317,6 +342,32 @@ def check_magnitude(state: State) -> None:
             raise ValueError(f"{name} holds a number that is not finite, or larger than {MAX_MAGNITUDE}")
     if np.asarray(state["squares"]).min(initial=0.0) < 0.0:
         raise ValueError("squares holds a negative number")
+
+
+def check_sparse(state: State) -> None:
+    """Check the numbers of the sparse part, whose types and shapes fit its settings already.
+
+    Raises
+    ------
+    ValueError
+        No labels add up to such a state.
+    """
+    for name in NUMBERS:
+        numbers = np.asarray(state[name])
+        if not (np.abs(numbers) <= MAX_MAGNITUDE).all():  # nor is NaN
+            raise ValueError(f"sparse.{name} holds a number that is not finite, or above {MAX_MAGNITUDE}")
+    for name in ("shares", "final_shares"):
+        shares = np.asarray(state[name])
+        if not ((shares > 0.0).all() and abs(shares.sum() - 1.0) <= ROUNDING):
+            raise ValueError(f"sparse.{name} are {shares.tolist()}, not positive numbers with sum 1")
+    if not (np.asarray(state["bias"])[:, 1] > 0.0).all():
+        raise ValueError("sparse.bias has a variance that is not above 0")
+    for name in ("squared_errors", "errors", "final_errors"):
+        if (np.asarray(state[name]) < 0.0).any():
+            raise ValueError(f"sparse.{name} holds a negative sum of squares")
+    labels, _, squares = np.asarray(state["totals"]).tolist()
+    if labels < 0.0 or squares < 0.0:
+        raise ValueError("sparse.totals are not those of labels")
 
 
 def check_totals(name: str, totals: NDArray[np.float64]) -> None:

@@ -1,0 +1,37 @@
+"""The sparse part of a model's learner, as a stream asks for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from forks import LossName
+from forks.sparse import SparsePart, SparseSettings
+from pipeline.features.feature_set import FeatureSet
+
+DEFAULT_MAX_CATEGORIES: Final = 2**18
+"""Rows of its table, as in the configuration."""
+
+
+def sparse_part(features: FeatureSet, loss: LossName, max_categories: int) -> SparsePart | None:
+    """Return the sparse part for a stream's features; None without categories that have no columns.
+
+    Parameters
+    ----------
+    features
+        The features of the stream.
+    loss
+        The learner's loss.
+    max_categories
+        Rows of its table.
+    """
+    layout = features.layout.sparse
+    if layout is None:
+        return None
+    settings = SparseSettings(
+        fields=len(layout.fields),
+        numbers=len(layout.numbers),
+        loss="squared" if loss == "squared" else "logistic",
+        crosses=layout.crosses,
+        capacity=max_categories,
+    )
+    return SparsePart(settings, layout.fields + layout.numbers, layout.first_score, layout.base)
