@@ -198,6 +198,7 @@ class SparsePart:
         if former is not None:
             known = np.ones(len(X)) if former_weights is None else former_weights
             formers = np.column_stack([former, known])
+        X = np.require(X, np.float64, ["C", "W"])  # of another type, Numba would compile all once more
         self.run(X, order, y, importances, formers)
         self.mix(X, order, y, np.empty(len(order)), importances)
 
