@@ -83,7 +83,7 @@ class ContextLayout:
             X[:, self.first_running :] = features
             return
         X[:, self.first_running :] = features[:, self.others]
-        ends = [*(first for _, first in self.categories[1:]), self.first_running]
+        ends = [first for _, first in self.categories[1:]] + [self.first_running] * bool(self.categories)
         for (place, first), end in zip(self.categories, ends, strict=True):
             buckets = features[:, place]
             [rows] = np.nonzero((buckets >= 0.0) & (buckets < end - first))

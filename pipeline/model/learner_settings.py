@@ -22,6 +22,8 @@ REGRESSION_ALPHA: Final = 30.0
 """Prior precision of all weights where numbers are predicted, chosen on invented deliveries: squared loss has
 eight times the curvature of logistic loss, and labels are no more certain."""
 
+CHAMPION_SECTION: Final = "learner"
+"""The section of the configuration that is not a challenger's."""
 NEAR: Final = 0.7
 """How near the name of a setting has to be to one that there is not, from 0 to 1, for an error to name it."""
 
@@ -29,7 +31,7 @@ NEAR: Final = 0.7
 def learner_settings(
     learner: Learner,
     static_columns: int,
-    where: str = "learner",
+    where: str = CHAMPION_SECTION,
     *,
     features: FeatureSet = KUAIREC_FEATURES,
     losses: tuple[LossName, ...] = TARGET.losses,
@@ -65,7 +67,7 @@ def learner_settings(
     loss = learner.overrides.get("loss", losses[0])
     if loss in get_args(LossName) and loss not in losses:
         raise ConfigError(f"{where}.loss: this target is learned with the loss {losses[0]}, not {loss}")
-    if features.layout.sparse is not None and loss != losses[0]:
+    if features.layout.sparse is not None and loss != losses[0] and where == CHAMPION_SECTION:
         raise ConfigError(
             f"{where}.loss: a stream with categories that have no columns is learned with the loss "
             f"{losses[0]}, whose scores can be mixed; give each category columns to learn with {loss}"
@@ -80,7 +82,7 @@ def learner_settings(
         offset = features.offset_column
         if features.kind == "running" and not features.declared:
             blocks["tracking"] = False
-        elif offset is not None and (loss == "logistic" or features.layout.sparse is not None):
+        elif offset is not None and loss == ("logistic" if features.layout.sparse is None else losses[0]):
             blocks |= {"offset_column": layout.first_running + offset, "linear_alpha": LINEAR_ALPHA}
     return preset_settings(learner, dimension, where, **blocks)
 

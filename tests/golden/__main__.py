@@ -29,6 +29,7 @@ def digests(folder: Path | None, invented: bool = True) -> dict[str, Any]:
         found["invented, running, all labels"] = core.replay(
             scenarios.invented(shared=False, policy=False, kind="running"), batch=400, snapshot_every=3
         )
+        found["categories"] = core.replay(scenarios.categories(), **every)
         found["slates"] = core.replay(scenarios.slates(), **every)
     if folder is not None:
         for kind, name in KUAIREC.items():

@@ -131,6 +131,37 @@ def slates() -> Scenario:
     return Scenario(settings, 3, list(_slate_inputs()))
 
 
+def categories() -> Scenario:
+    """The invented events with categories that have no columns, one of many values, and a number."""
+    features = {
+        "site": {"kind": "category", "field": "/site", "missing": "none"},
+        "form": {"kind": "category", "field": "/form"},
+        "size": {"kind": "number", "field": "/size"},
+    }
+    settings: dict[str, Any] = {
+        "stream": KUAIREC.model_dump(mode="json") | {"features": features},
+        "join": {"window": "30m", "early": "5m", "max_pending": 40},
+        "learner": {"budget": 60, "cycle": 80},
+        "features": {"max_entities": 30, "max_categories": 1_024},
+        "challengers": CHALLENGERS,
+        "sharing": {"interval": 20},
+    }
+    return Scenario(settings, 3, list(_categorized_inputs()))
+
+
+def _categorized_inputs() -> Iterator[Input]:
+    chance, interactions = random.Random(29), Topics().interactions
+    for each in _invented_inputs():
+        message = each
+        if each.topic == interactions and (each.value or b"").endswith(b"}"):
+            row = json.loads(each.value or b"")
+            row |= {"form": chance.randrange(4), "size": _noise(chance, 2.0)}
+            if chance.random() < 0.9:
+                row["site"] = f"site {min(chance.randrange(2_000), chance.randrange(2_000))}"
+            message = each._replace(value=json.dumps(row).encode())
+        yield message
+
+
 def _slate_inputs() -> Iterator[Input]:
     """Interactions first, then labels."""
     chance, topics = random.Random(23), Topics()

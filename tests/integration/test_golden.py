@@ -135,6 +135,12 @@ def test_the_sample(
     check(name, digests(replayed(name, scenario, bootstrap, topic_prefix, tmp_path)))
 
 
+def test_categories(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    scenario = scenarios.categories()
+    scenario.settings["sharing"] = {"interval": "off"}
+    check("categories", digests(replayed("categories", scenario, bootstrap, topic_prefix, tmp_path)))
+
+
 def test_challengers_and_a_label_policy(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     scenario = scenarios.invented(shared=False)
     check("invented", digests(replayed("invented", scenario, bootstrap, topic_prefix, tmp_path)))

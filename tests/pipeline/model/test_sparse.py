@@ -27,12 +27,12 @@ from pipeline.records.output_types import OutputTypes
 REGRESSION = {"kind": "regression", "name": "minutes", "offset": 30.0, "scale": 10.0, "cap": 60.0}
 
 
-def stream_of(**changes: Any) -> Stream:
+def stream_of(*, columns: int | None = 4, **changes: Any) -> Stream:
     definition = KUAIREC.model_dump(mode="json") | {
         "features": {
             "size": {"kind": "number", "field": "/size"},
             "mood": {"kind": "category", "field": "/mood"},
-            "shape": {"kind": "category", "field": "/shape", "columns": 4},
+            "shape": {"kind": "category", "field": "/shape", "columns": columns},
             "site": {"kind": "category", "field": "/site"},
         }
     }
@@ -41,6 +41,7 @@ def stream_of(**changes: Any) -> Stream:
 
 STREAMS = {
     "default": stream_of(),
+    "no columns": stream_of(columns=None),
     "no crosses": stream_of(crosses="none"),
     "regression": stream_of(target=REGRESSION),
     "means": stream_of(running={"user_id": {}, "mood": {}, "taste": {"of": ["video_id", "site"]}}),
@@ -48,7 +49,7 @@ STREAMS = {
 }
 
 
-def event_of(ids: tuple[int, ...], at: int) -> Any:
+def event_of(ids: tuple[Any, ...], at: int) -> Any:
     return SimpleNamespace(ids=ids, timestamp=at)
 
 
@@ -84,7 +85,7 @@ def test_predictions_and_learning_are_the_same_alone_and_together(name: str) -> 
         ids = (int(rng.integers(7)), int(rng.integers(4)))[: len(stream.entities)]
         at, ratio = 60_000 * number, float(rng.random() + (own[1] == moods[0]) + (own[3] == sites[0]))
         output, label = alone.predict(event_of(ids, at), own), ratio > 0.75
-        known = {"event_id": number, "timestamp": at, "watch_ratio": ratio}
+        known: dict[str, Any] = {"event_id": number, "timestamp": at, "watch_ratio": ratio}
         known |= {f"entity_{place}": each for place, each in enumerate(ids)}
         known |= {"score": output.score, "probability": output.probability, "predicted": output.predicted}
         known |= {"features": output.features, "model_version": number, "prediction_sequence": number}
