@@ -17,7 +17,9 @@ from pipeline.model.columns import InteractionLike
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.model import Model
 
-TermKind: TypeAlias = Literal["entity", "table", "static", "message", "bias", "kernel", "clipping", "learner"]
+TermKind: TypeAlias = Literal[
+    "entity", "table", "static", "message", "categories", "bias", "kernel", "clipping", "mixture", "learner"
+]
 Owner: TypeAlias = tuple[TermKind, str]
 """What the term of a feature belongs to."""
 
@@ -32,7 +34,8 @@ class Term(NamedTuple):
 
     kind: TermKind
     """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
-    itself, a part of the learner, or the whole `learner`, if it has no such parts."""
+    itself, the scores of its `categories` in the sparse part, a part of the learner, or the whole `learner`,
+    if it has no such parts."""
     name: str
     """What the entity, table or learner is called; else the kind."""
     value: float
@@ -63,7 +66,8 @@ def score_terms(
     score
         With the bits of `Model.predict`.
     terms
-        First those of the entities, last bias, kernel part and, if the score was clipped, what that changed.
+        First those of the entities, last bias, kernel part, if the score was clipped, what that changed, and
+        with a sparse part what mixing it with its scores changed.
     """
     x, learner = model.context(interaction, features), model.learner
     if challenger is not None:
@@ -95,7 +99,11 @@ def score_terms(
     terms += [Term("bias", "bias", explanation.bias), Term("kernel", "kernel", explanation.kernel)]
     if explanation.clipping:
         terms.append(Term("clipping", "clipping", explanation.clipping))
-    return explanation.score, terms
+    if challenger is not None or model.sparse is None:
+        return explanation.score, terms
+    score = model.predict_score(interaction, features)
+    terms.append(Term("mixture", "mixture", score - explanation.score))
+    return score, terms
 
 
 def column_owners(features: FeatureSet, static_columns: int) -> list[Owner | None]:
@@ -114,6 +122,8 @@ def column_owners(features: FeatureSet, static_columns: int) -> list[Owner | Non
     ]
     if features.layout.effects is not None:
         of_features.append(EFFECTS)
+    if (sparse := features.layout.sparse) is not None:
+        of_features += [("categories", "categories")] * len(sparse.scores)
     of_features += [("message", "message")] * len(features.event.names)
     for table in features.tables:
         of_features += [("entity", words[table.entity])] * len(table.names)

@@ -16,7 +16,7 @@ class ScoreTerm(msgspec.Struct, frozen=True, gc=False):
 
     kind: str
     """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
-    itself, or a part of the learner: `bias`, `kernel`, `clipping`."""
+    itself, its `categories`, or a part of the learner: `bias`, `kernel`, `clipping`, `mixture`."""
     name: str
     """What the entity or table is called; else the kind."""
     value: float
