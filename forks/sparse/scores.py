@@ -240,6 +240,7 @@ def _constant(loss: int, totals: FloatArray) -> float:
 
 @njit(cache=True)
 def rounded(loss: int, score: float) -> float:
+    """Return a score as it is written."""
     return float(np.rint(score * DECIMALS) / DECIMALS) if loss == LOGISTIC else score
 
 

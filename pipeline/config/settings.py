@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -130,15 +129,13 @@ class Features(Section):
     max_entities: int = Field(1_000_000, ge=1)
     """Users, and videos, with running statistics, at most."""
     max_categories: int = Field(262_144, ge=1_024, le=2**26)
-    """Categories without columns, pairs of them and bins of numbers that have weights, at most: a power of
-    two."""
+    """Categories and pairs of them with weights, at most: a power of two."""
 
     @field_validator("max_categories")
     @classmethod
     def _check_power(cls, value: int) -> int:
         if value.bit_count() != 1:
-            near = 2 ** round(math.log2(value))
-            raise ValueError(f"it has to be a power of two, such as {near}")
+            raise ValueError(f"it has to be a power of two, such as {1 << value.bit_length() - 1}")
         return value
 
 
