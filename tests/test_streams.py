@@ -13,15 +13,20 @@ from pipeline.config.stream import InteractionDefinition, LabelDefinition, Outpu
 from pipeline.config.stream_features import (
     BooleanFeature,
     CategoryFeature,
+    IdFeature,
     NumberFeature,
     RunningFeature,
     RunningTable,
+    TextFeature,
     TimeFeature,
     VectorFeature,
 )
 from pipeline.config.target_settings import BinarySettings, RegressionSettings
 
-FEATURES = (NumberFeature, BooleanFeature, CategoryFeature, VectorFeature, TimeFeature)
+FEATURES = (
+    *(NumberFeature, BooleanFeature, CategoryFeature, TextFeature, VectorFeature),
+    *(IdFeature, TimeFeature),
+)
 TEXT = (Path(__file__).parents[1] / "docs" / "streams.md").read_text()
 
 

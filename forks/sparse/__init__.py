@@ -10,5 +10,6 @@ from __future__ import annotations
 from forks.sparse.hashing import category
 from forks.sparse.part import SparsePart
 from forks.sparse.settings import SparseSettings
+from forks.sparse.text import word_hashes, words_of
 
-__all__ = ["SparsePart", "SparseSettings", "category"]
+__all__ = ["SparsePart", "SparseSettings", "category", "word_hashes", "words_of"]

@@ -13,8 +13,15 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from forks.losses import LOGISTIC, SQUARED
-from forks.sparse.scores import BIN, BINNED_PAIR, FIELD, KINDS, PAIR, WORD, Plan
-from forks.sparse.settings import FADING, FIELD_VARIANCE, PAIR_VARIANCE, WORD_VARIANCE, SparseSettings
+from forks.sparse.scores import BIN, BINNED_PAIR, FIELD, KINDS, NO_MEMBER, PAIR, WORD, Plan
+from forks.sparse.settings import (
+    FADING,
+    FIELD_VARIANCE,
+    MOST_CROSSED,
+    PAIR_VARIANCE,
+    WORD_VARIANCE,
+    SparseSettings,
+)
 
 
 class Variant(NamedTuple):
@@ -23,7 +30,7 @@ class Variant(NamedTuple):
     name: str
     """What begins the name of its score."""
     pairs: bool
-    """Whether it has weights of pairs."""
+    """Whether it has weights of pairs and other crosses."""
     bins: bool
     """Whether it has weights of bins."""
     fading: bool
@@ -48,6 +55,8 @@ WITHOUT_PAIRS: Final = (
     Variant("binned", pairs=False, bins=True, fading=False, seen=True),
 )
 """All variants where there are no crosses."""
+CROSSES: Final = (PAIR, BINNED_PAIR)
+"""Kinds of weights of two or three categories and bins."""
 CONSTANT, MIXTURE, OWN = "constant", "mixture", "dense"
 """Names of the scores of the constant, of the mixture, and of the dense learner."""
 
@@ -60,7 +69,7 @@ def variants_of(settings: SparseSettings) -> tuple[Variant, ...]:
     >>> [variant.name for variant in variants_of(SparseSettings(fields=3))]
     ['fields', 'pairs', 'pairs_fading']
     """
-    every = VARIANTS if settings.crosses else WITHOUT_PAIRS
+    every = VARIANTS if settings.pairs or settings.crosses else WITHOUT_PAIRS
     return tuple(variant for variant in every if settings.numbers or not variant.bins)
 
 
@@ -99,13 +108,11 @@ def plan_of(
     """Return the plan for events whose inputs, base and scores stand in these columns."""
     names, variants = Columns.of(settings).names, variants_of(settings)
     fields, words, numbers = settings.fields, settings.words, settings.numbers
-    paired = [*range(fields), *range(fields + words, settings.inputs)] if settings.crosses else []
-    kinds, members = [FIELD] * fields + [WORD] * words + [BIN] * numbers, [(0, 0)] * settings.inputs
-    for at, right in enumerate(paired):
-        for left in paired[:at]:
-            kinds.append(PAIR if right < fields else BINNED_PAIR)
-            members.append((left, right))
-    priors = np.array([[_prior(kind, each, settings) for each in variants] for kind in KINDS])
+    kinds, members = [FIELD] * fields + [WORD] * words + [BIN] * numbers, [(0, 0, 0)] * settings.inputs
+    for places in settings.crossed:
+        kinds.append(PAIR if places[-1] < fields else BINNED_PAIR)
+        members.append((places[0], places[1], places[2] if len(places) == MOST_CROSSED else NO_MEMBER))
+    priors = np.array([[_prior(kind, each, kinds) for each in variants] for kind in KINDS])
     experts = [CONSTANT, *(each.name for each in variants if each.seen and not each.pairs), MIXTURE, OWN]
     return Plan(
         LOGISTIC if settings.loss == "logistic" else SQUARED,
@@ -129,9 +136,7 @@ def plan_of(
 
 
 def _takes_part(kind: int, variant: Variant) -> bool:
-    return (variant.pairs or kind not in {PAIR, BINNED_PAIR}) and (
-        variant.bins or kind not in {BIN, BINNED_PAIR}
-    )
+    return (variant.pairs or kind not in CROSSES) and (variant.bins or kind not in {BIN, BINNED_PAIR})
 
 
 def _reach(kind: int, variants: tuple[Variant, ...]) -> tuple[int, int]:
@@ -139,16 +144,14 @@ def _reach(kind: int, variants: tuple[Variant, ...]) -> tuple[int, int]:
     return (places[0], places[-1] + 1) if places else (0, 0)
 
 
-def _prior(kind: int, variant: Variant, settings: SparseSettings) -> float:
+def _prior(kind: int, variant: Variant, kinds: list[int]) -> float:
     """Return the prior variance of a weight: a share of the sum over those that an event has.
 
     It is 0 for a variant without such weights.
     """
     if not _takes_part(kind, variant):
         return 0.0
-    members = settings.fields + (settings.numbers if variant.bins else 0)
     if kind == WORD:
         return WORD_VARIANCE
-    if kind in {FIELD, BIN}:
-        return FIELD_VARIANCE / max(1, members)
-    return PAIR_VARIANCE / max(1, members * (members - 1) // 2)
+    alike, total = ((FIELD, BIN), FIELD_VARIANCE) if kind in {FIELD, BIN} else (CROSSES, PAIR_VARIANCE)
+    return total / max(1, sum(each in alike and _takes_part(each, variant) for each in kinds))

@@ -25,7 +25,9 @@ ABSENT: Final = -2
 DECIMALS: Final = 1e6
 """Scores that are log-odds have six decimals, as records keep them."""
 FIELD, WORD, BIN, PAIR, BINNED_PAIR = KINDS = range(5)
-"""Kinds of weights: of a category, a word, a bin, a pair of categories, and a pair with a bin."""
+"""Kinds of weights: of a category, a word, a bin, a cross of categories, and a cross with a bin."""
+NO_MEMBER: Final = -1
+"""Stands for the third member of a pair."""
 LEARNED, USED = range(2)
 """Places in `State.counts`: learned events, and rows of the table in use."""
 LABELS, LABEL_SUM, SQUARES = range(3)
@@ -49,8 +51,8 @@ class Plan(NamedTuple):
         Column of the first score.
     kinds : ndarray, shape (k,), int64
         Kind of each active weight, the bias aside.
-    members : ndarray, shape (k, 2), int64
-        Of a pair, its places among the active weights.
+    members : ndarray, shape (k, 3), int64
+        Of a cross, the places among the active weights of what is crossed; `NO_MEMBER` behind two.
     reach : ndarray, shape (kinds, 2), int64
         First variant that has weights of a kind, and the one behind the last.
     priors : ndarray, shape (kinds, v), float64
@@ -173,6 +175,8 @@ def find_rows(plan: Plan, state: State, work: Work, X: FloatArray, row: int) -> 
         prefetch(state.tags, (bucket_of(work.keys[k], buckets), 0))
     for k in range(inputs, active):
         work.keys[k] = pair_of(work.keys[plan.members[k, 0]], work.keys[plan.members[k, 1]])
+        if plan.members[k, 2] != NO_MEMBER:
+            work.keys[k] = pair_of(work.keys[k], work.keys[plan.members[k, 2]])
         prefetch(state.tags, (bucket_of(work.keys[k], buckets), 0))
     for k in range(active):
         found = find(work.keys[k], state.tags)

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from pipeline.config.sparse_layout import SparseLayout, score_names
-from pipeline.config.stream import Stream, entity_word
+from pipeline.config.stream import PAIRS, Stream, entity_word
 from pipeline.config.stream_features import (
-    CategoryFeature,
     EventFeature,
     LiveTable,
     NumberFeature,
     RunningFeature,
     RunningTable,
+    TextFeature,
     TimeFeature,
     VectorFeature,
+    is_sparse,
 )
 from pipeline.config.target_settings import RegressionSettings
 
@@ -90,7 +91,7 @@ class FeatureLayout:
         Names of the features of tables, which come last.
     sparse
         What the learner's sparse part has of them, with its scores at the end of the running features; None
-        without categories that have no columns.
+        without categories and texts.
 
     Examples
     --------
@@ -168,23 +169,51 @@ class FeatureLayout:
 def _sparse(stream: Stream, running: Sequence[str], others: Sequence[str]) -> SparseLayout | None:
     """Return what the sparse part has of a stream with these running and further features."""
     every = [*stream.features.items(), *stream.table_features()]
-    fields = [name for name, each in every if isinstance(each, CategoryFeature) and each.columns is None]
-    if not fields:
+    fields = [name for name, each in every if is_sparse(each)]
+    texts = [names_of(name, each) for name, each in every if isinstance(each, TextFeature)]
+    words = [name for names in texts for name in names]
+    if not (fields or words):
         return None
     numbers = [name for name, each in every if isinstance(each, NumberFeature)]
-    crosses = stream.crosses == "pairs"
-    scores, seen = score_names(len(numbers), crosses=crosses)
+    pairs, crosses = _crosses(stream, fields, len(words), numbers)
+    scores, seen = score_names(len(numbers), crosses=pairs or bool(crosses))
     first = len(running) + len(scores)
     base = None if EFFECTS_LOGIT not in running or _is_regression(stream) else running.index(EFFECTS_LOGIT)
     return SparseLayout(
         tuple(first + others.index(name) for name in fields),
+        tuple(first + others.index(name) for name in words),
         tuple(first + others.index(name) for name in numbers),
+        pairs,
         crosses,
         len(running),
         base,
         scores,
         seen,
     )
+
+
+def _crosses(
+    stream: Stream, fields: Sequence[str], words: int, numbers: Sequence[str]
+) -> tuple[bool, tuple[tuple[int, ...], ...]]:
+    """Return whether all pairs are crossed, and what else is: places among fields, words and numbers."""
+    if isinstance(stream.crosses, str):
+        return stream.crosses == PAIRS, ()
+    places = {name: place for place, name in enumerate(fields)}
+    places |= {name: len(fields) + words + place for place, name in enumerate(numbers)}
+    found = []
+    for cross in stream.crosses:
+        if cross == PAIRS:
+            continue
+        for name in cross:
+            if name not in places:
+                raise ValueError(
+                    f"crosses name {name}, which is no feature that can be crossed: there are "
+                    f"{', '.join(places) or 'none'}; declare an id or an hour as a feature of its own"
+                )
+        if len({*cross}) < len(cross):
+            raise ValueError(f"crosses name {' and '.join(cross)}, one of them twice")
+        found.append(tuple(sorted(places[name] for name in cross)))
+    return PAIRS in stream.crosses, tuple(dict.fromkeys(found))
 
 
 def _refuse_same_names(features: Sequence[str], tables: Sequence[str]) -> None:
@@ -206,7 +235,9 @@ def names_of(name: str, feature: EventFeature) -> list[str]:
     """
     if isinstance(feature, VectorFeature):
         return [f"{name}_{number}" for number in range(feature.length)]
-    if isinstance(feature, TimeFeature):
+    if isinstance(feature, TextFeature):
+        return [f"{name}_{number}" for number in range(feature.words)]
+    if isinstance(feature, TimeFeature) and feature.encoding == "cyclic":
         return [f"{name}_sin", f"{name}_cos"]
     return [name]
 

@@ -26,10 +26,14 @@ class SparseLayout:
     ----------
     fields
         Places of its categories among the features.
+    words
+        Places of the words of its texts.
     numbers
         Places of the numbers that are binned.
-    crosses
+    pairs
         Whether there are weights for pairs.
+    crosses
+        Further crosses, as `forks.sparse.SparseSettings` has them.
     first_score
         Place of the first score.
     base
@@ -41,8 +45,10 @@ class SparseLayout:
     """
 
     fields: tuple[int, ...]
+    words: tuple[int, ...]
     numbers: tuple[int, ...]
-    crosses: bool
+    pairs: bool
+    crosses: tuple[tuple[int, ...], ...]
     first_score: int
     base: int | None
     scores: tuple[str, ...]
@@ -67,7 +73,7 @@ def score_names(numbers: int, *, crosses: bool) -> tuple[tuple[str, ...], int]:
     numbers
         Number of numbers that are binned.
     crosses
-        Whether there are weights for pairs.
+        Whether there are weights for pairs or other crosses.
 
     Examples
     --------

@@ -15,11 +15,13 @@ from pipeline.config.section import Name, Section, TopicName
 from pipeline.config.section import TimeUnit as TimeUnit  # noqa: PLC0414 - exported
 from pipeline.config.stream_features import (
     CategoryFeature,
+    DerivedFeature,
     EventFeature,
     FieldFeature,
+    IdFeature,
     LiveTable,
     RunningTable,
-    TimeFeature,
+    is_sparse,
 )
 from pipeline.config.target_settings import TargetSettings
 
@@ -38,6 +40,9 @@ Format: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
 """How messages are written: plain JSON, or in the wire format of Confluent's serializers, with the id of a
 schema in a registry."""
 
+PAIRS: Final = "pairs"
+"""What stands in `Stream.crosses` for all pairs."""
+Cross = Annotated[tuple[str, ...], Field(min_length=2, max_length=3)] | Literal["pairs"]
 SignalName = Annotated[str, Field(min_length=1, max_length=256)]
 SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
 SignalWeight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
@@ -197,8 +202,9 @@ class Stream(Section):
     target: TargetSettings
     features: dict[Name, EventFeature] = Field(default_factory=dict)
     """Features that a message has by itself, by name."""
-    crosses: Literal["pairs", "none"] = "pairs"
-    """Whether the sparse part of the learner has weights for each pair of categories without columns."""
+    crosses: Literal["pairs", "none"] | tuple[Cross, ...] = "pairs"
+    """Which features the learner's sparse part crosses: all pairs of categories and numbers, none, or these,
+    each two or three names, with `pairs` among them for all pairs too."""
     tables: dict[Name, LiveTable] = Field(default_factory=dict, max_length=MAX_TABLES)
     """Compacted topics that give features of entities, by name."""
     running: dict[Name, RunningTable] | None = None
@@ -261,6 +267,12 @@ class Stream(Section):
     def _check_names(self) -> None:
         """Refuse features with the name of an entity, and entities that outputs could not tell apart."""
         both = self.features.keys() & self.entities.keys()
+        for name, feature in self.features.items():
+            if isinstance(feature, IdFeature) and feature.entity not in self.entities:
+                raise ValueError(
+                    f"features.{name} is the id of {feature.entity}, which is no entity: there are "
+                    f"{', '.join(self.entities) or 'none'}"
+                )
         if both:
             raise ValueError(f"{min(both)} is the name of an entity and of a feature: take another name")
         words: dict[str, str] = {}
@@ -277,7 +289,7 @@ class Stream(Section):
         if not self.has_slates:
             return
         read = [*self.entities, *self.interactions.numbers, *self.interactions.carried]
-        read += [name for name, each in self.features.items() if not isinstance(each, TimeFeature)]
+        read += [name for name, each in self.features.items() if not isinstance(each, DerivedFeature)]
         for name in self.interactions.item_fields:
             if name not in read:
                 raise ValueError(
@@ -328,7 +340,7 @@ class Stream(Section):
         crossed = {*self.entities} | {
             name
             for name, each in (*self.features.items(), *self.table_features())
-            if isinstance(each, CategoryFeature)
+            if isinstance(each, CategoryFeature) or is_sparse(each)
         }
         for name, table in (self.running or {}).items():
             for part in table.of or (name,):
@@ -375,7 +387,7 @@ class Stream(Section):
             yield f"entities.{name}", pointer
         if definition is self.interactions:
             for name, feature in self.features.items():
-                if not isinstance(feature, TimeFeature):
+                if not isinstance(feature, DerivedFeature):
                     yield f"features.{name}", feature.field
 
     def table_features(self) -> Iterator[tuple[str, FieldFeature]]:

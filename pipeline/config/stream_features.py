@@ -16,6 +16,8 @@ MAX_NUMBER: Final = 1e15
 """The largest magnitude of a number that is a feature."""
 MAX_COLUMNS: Final = 1024
 """Columns of a category, and length of a vector, at most."""
+MAX_WORDS: Final = 256
+"""Words of a text, at most."""
 
 Finite = Annotated[float, Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 
@@ -73,6 +75,19 @@ class CategoryFeature(Section):
     """As for numbers."""
 
 
+class TextFeature(Section):
+    """A text, as a weight of each of its words in the learner's sparse part."""
+
+    kind: Literal["text"]
+    field: Pointer
+    words: int = Field(32, ge=1, le=MAX_WORDS)
+    """How many different words count, the first ones: each has a place in the features of a prediction."""
+    ngram: int | None = Field(None, ge=2, le=16)
+    """Characters of an n-gram; None for words."""
+    missing: str | None = Field(None, max_length=256)
+    """As for numbers."""
+
+
 class VectorFeature(Section):
     """A vector of fixed length, such as an embedding."""
 
@@ -83,18 +98,47 @@ class VectorFeature(Section):
     """What each element counts as where the field is absent or null; None if such a message is refused."""
 
 
+class IdFeature(Section):
+    """The id of an entity as a category too."""
+
+    kind: Literal["id"]
+    entity: Name
+    """The entity."""
+
+
 class TimeFeature(Section):
-    """The hour of the day or the day of the week, as sine and cosine of where it is in the cycle."""
+    """The hour of the day or the day of the week."""
 
     kind: Literal["hour", "weekday"]
+    encoding: Literal["cyclic", "category"] = "cyclic"
+    """Whether it is sine and cosine of where it is in the cycle, or a category of 24 or 7 values."""
     utc_offset: UtcOffset = Field("+00:00")  # type: ignore[assignment]  # validated like any other value
     """Local time, as "+08:00"."""
 
 
-FieldFeature: TypeAlias = NumberFeature | BooleanFeature | CategoryFeature | VectorFeature
+FieldFeature: TypeAlias = NumberFeature | BooleanFeature | CategoryFeature | TextFeature | VectorFeature
 """A feature that a field of the message has."""
-EventFeature: TypeAlias = Annotated[FieldFeature | TimeFeature, Field(discriminator="kind")]
+DerivedFeature: TypeAlias = IdFeature | TimeFeature
+"""One that comes of an id or of the time, and has no field of its own."""
+EventFeature: TypeAlias = Annotated[FieldFeature | DerivedFeature, Field(discriminator="kind")]
 """A feature that a message has by itself."""
+
+
+def is_sparse(feature: EventFeature) -> bool:
+    """Whether a feature is a category that has weights of its values in the learner's sparse part.
+
+    Examples
+    --------
+    >>> [is_sparse(CategoryFeature(kind="category", field="/site", columns=each)) for each in (None, 32)]
+    [True, False]
+    """
+    match feature:
+        case CategoryFeature(columns=columns):
+            return columns is None
+        case TimeFeature(encoding=encoding):
+            return encoding == "category"
+    return isinstance(feature, IdFeature)
+
 
 RunningFeature: TypeAlias = Literal[
     "label_mean",

@@ -1,7 +1,7 @@
-"""Features that a message has by itself: numbers, booleans, categories, vectors, hours and weekdays.
+"""Features that a message has by itself: numbers, booleans, categories, words, vectors, hours and weekdays.
 
-A prediction carries them behind its running features, each category as its hash or the number of its column.
-So what a model has learned can be derived from outputs alone.
+A prediction carries them behind its running features, a category as its hash or the number of its column, and
+a text as the hashes of its words. So what a model has learned can be derived from outputs alone.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 
 from forks.compiled.logarithm import log1p
 from forks.compiled.trigonometry import cosine_and_sine
-from forks.sparse import category
+from forks.sparse import category, word_hashes
 from pipeline.config.feature_layout import names_of
 from pipeline.config.stream import Stream
 from pipeline.config.stream_features import (
     BooleanFeature,
     CategoryFeature,
     EventFeature,
+    FieldFeature,
+    IdFeature,
     NumberFeature,
+    TextFeature,
     TimeFeature,
     VectorFeature,
 )
+from pipeline.records.entities import entity_fields
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, feature_field
 
@@ -40,8 +44,9 @@ Fields: TypeAlias = Callable[[str], Sequence[Any]]
 DECIMALS: Final = 6
 """Decimals of logarithms, sines and cosines."""
 MINUTE: Final = 60_000
+HOUR: Final = 60
 DAY: Final = 1_440
-"""Minutes of a day."""
+"""Minutes of an hour and of a day."""
 _FIRST_WEEKDAY: Final = 3
 """1970 began on the fourth day of a week from Monday on."""
 
@@ -88,7 +93,7 @@ class EventFeatures:
             if isinstance(feature, CategoryFeature) and feature.columns is not None:
                 categories.append((len(names), feature.columns))
             names += names_of(name, feature)
-            columns.append(_column(number, feature))
+            columns.append(_column(number, name, feature, stream))
         return cls(tuple(names), tuple(categories), tuple(columns))
 
     def values(self, interactions: Sequence[Interaction], timestamps: Integers) -> Floats:
@@ -110,14 +115,20 @@ class EventFeatures:
         return np.hstack([column(fields, timestamps) for column in self._columns])
 
 
-def _column(number: int, feature: EventFeature) -> Callable[[Fields, Integers], Floats]:
+def _column(
+    number: int, name: str, feature: EventFeature, stream: Stream
+) -> Callable[[Fields, Integers], Floats]:
     """Return what makes a feature's columns, shape (n, columns)."""
     if isinstance(feature, TimeFeature):
         return _times(feature)
-    name, convert = feature_field(number), conversion(feature)
+    if isinstance(feature, IdFeature):
+        field: str = entity_fields(len(stream.entities))[[*stream.entities].index(feature.entity)]
+        convert: Callable[[Any], object] = category
+    else:
+        field, convert = feature_field(number), conversion(name, feature)
 
     def column(fields: Fields, timestamps: Integers) -> Floats:
-        found = np.array([*map(convert, fields(name))], dtype=np.float64)
+        found = np.array([*map(convert, fields(field))], dtype=np.float64)
         return found.reshape(len(timestamps), -1)
 
     return column
@@ -126,16 +137,21 @@ def _column(number: int, feature: EventFeature) -> Callable[[Fields, Integers], 
 def _times(feature: TimeFeature) -> Callable[[Fields, Integers], Floats]:
     def column(_: Fields, timestamps: Integers) -> Floats:
         minutes = timestamps // MINUTE + feature.utc_offset
-        if feature.kind == "hour":
-            return _cycle(DAY)[minutes % DAY]
-        return _cycle(7)[(minutes // DAY + _FIRST_WEEKDAY) % 7]
+        weekdays = (minutes // DAY + _FIRST_WEEKDAY) % 7
+        if feature.encoding == "category":
+            found = minutes % DAY // HOUR if feature.kind == "hour" else weekdays
+            return found.astype(np.float64).reshape(-1, 1)
+        return _cycle(DAY)[minutes % DAY] if feature.kind == "hour" else _cycle(7)[weekdays]
 
     return column
 
 
-def conversion(feature: EventFeature) -> Callable[[Any], object]:
-    """Return what makes a feature of a field's value, which is None where it is missing."""
+def conversion(name: str, feature: FieldFeature) -> Callable[[Any], object]:
+    """Return what makes a feature of this name of a field's value, which is None where it is missing."""
     match feature:
+        case TextFeature(words=words, ngram=ngram):
+            nothing = feature.missing or ""
+            return lambda value: word_hashes(nothing if value is None else value, name, words, ngram)
         case CategoryFeature(columns=columns):
             missing = "" if feature.missing is None else feature.missing
             if columns is None:
@@ -146,9 +162,8 @@ def conversion(feature: EventFeature) -> Callable[[Any], object]:
         case NumberFeature():
             return lambda value: _number(feature, value)
         case VectorFeature(length=length):
-            nothing = [feature.missing or 0.0] * length
-            return lambda value: nothing if value is None else value
-    raise TypeError(f"{feature} has no field")
+            zeros = [feature.missing or 0.0] * length
+            return lambda value: zeros if value is None else value
 
 
 def _or(missing: float | None) -> Callable[[Any], object]:

@@ -15,7 +15,7 @@ import msgspec
 
 from pipeline.config.feature_layout import table_names_of
 from pipeline.config.stream import Stream
-from pipeline.config.stream_features import CategoryFeature, LiveTable, VectorFeature
+from pipeline.config.stream_features import CategoryFeature, LiveTable, TextFeature, VectorFeature
 from pipeline.features.event_features import conversion
 from pipeline.records.decoding import NO_TIMESTAMP, LoneSurrogateError, RejectedRecord
 from pipeline.records.fields import Id
@@ -80,12 +80,13 @@ class TableFeatures:
         self._conversions: list[Callable[[Any], object]] = []
         missing = [0.0]
         self.categories: list[tuple[int, int]] = []
-        for feature in table.features.values():
+        for key, feature in table.features.items():
             if isinstance(feature, CategoryFeature) and feature.columns is not None:
                 self.categories.append((len(missing), feature.columns))
-            convert = conversion(feature)
+            convert = conversion(f"{name}_{key}", feature)
             self._conversions.append(convert)
-            known = feature.missing is not None or isinstance(feature, CategoryFeature | VectorFeature)
+            always = isinstance(feature, CategoryFeature | TextFeature | VectorFeature)
+            known = always or feature.missing is not None
             _append(missing, convert(None) if known else 0.0)
         self.unknown = array("d", missing).tobytes()
 

@@ -44,6 +44,8 @@ TARGET_KIND: Final = f"{TARGET_PREFIX}kind"
 """The setting that names the kind of the target, if it is not binary."""
 STREAM_TABLES: Final = "stream.tables"
 """The setting that defines the live tables of a stream."""
+_ENCODING: Final = ("encoding", "cyclic")
+"""The default of a time, which is not said."""
 _TARGET_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("above", "cap", "scale"))
 """The names of a binary target's settings, in the order of its fields."""
 _REGRESSION_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("offset", "cap", "scale"))
@@ -164,7 +166,9 @@ def features_text(stream: Stream) -> dict[str, str]:
     """
     said = stream.model_dump(mode="json", include={"key", "features", "running", "effects"})
     for name, feature in said["features"].items():
-        said["features"][name] = {key: value for key, value in feature.items() if key != "field"}
+        said["features"][name] = {
+            key: value for key, value in feature.items() if key != "field" and (key, value) != _ENCODING
+        }
     said["signals"] = stream.labels.signals
     said["weight"] = None if stream.labels.weight is None else True
     said["weights"] = stream.labels.weights
@@ -183,9 +187,10 @@ def sparse_text(config: Config, *, has_part: bool) -> dict[str, str]:
     """
     if not has_part:
         return {}
+    crosses = config.stream.crosses
     return {
         "features.max_categories": str(config.features.max_categories),
-        "stream.crosses": config.stream.crosses,
+        "stream.crosses": crosses if isinstance(crosses, str) else encode(crosses).decode(),
     }
 
 

@@ -13,7 +13,7 @@ DEFAULT_MAX_CATEGORIES: Final = 2**18
 
 
 def sparse_part(features: FeatureSet, loss: LossName, max_categories: int) -> SparsePart | None:
-    """Return the sparse part for a stream's features; None without categories that have no columns.
+    """Return the sparse part for a stream's features; None where it has no features.
 
     Parameters
     ----------
@@ -29,9 +29,12 @@ def sparse_part(features: FeatureSet, loss: LossName, max_categories: int) -> Sp
         return None
     settings = SparseSettings(
         fields=len(layout.fields),
+        words=len(layout.words),
         numbers=len(layout.numbers),
         loss="squared" if loss == "squared" else "logistic",
+        pairs=layout.pairs,
         crosses=layout.crosses,
         capacity=max_categories,
     )
-    return SparsePart(settings, layout.fields + layout.numbers, layout.first_score, layout.base)
+    inputs = layout.fields + layout.words + layout.numbers
+    return SparsePart(settings, inputs, layout.first_score, layout.base)

@@ -7,7 +7,6 @@ at once. Otherwise it is parsed into an object of its own shape, of which the re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
@@ -27,10 +26,11 @@ from pipeline.config.stream_features import (
     MAX_NUMBER,
     BooleanFeature,
     CategoryFeature,
+    DerivedFeature,
     EventFeature,
     FieldFeature,
     LiveTable,
-    TimeFeature,
+    TextFeature,
     VectorFeature,
 )
 from pipeline.config.target_settings import RegressionSettings
@@ -43,25 +43,15 @@ from pipeline.records.fields import (
     LabelWeight,
     Propensity,
     TargetPropensity,
-    Timestamp,
     WatchRatio,
 )
 from pipeline.records.framing import FramedDecoder
+from pipeline.records.input_times import TIME_TYPES, TO_MILLISECONDS
 from pipeline.records.inputs import Interaction, Label, Slate, feature_field
 from pipeline.records.schemas import SchemaSource, Wanted, WantedField, WantedItems
 
-_MAX_TIME: Final = 2**53
-"""The largest timestamp, in milliseconds: see `pipeline.records.fields.Timestamp`."""
 _Number: TypeAlias = Annotated[float, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 AnyRecord = TypeVar("AnyRecord", Interaction, Label)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TIMES: Final[Mapping[TimeUnit, Any]] = {
-    "ms": Timestamp,
-    "us": Annotated[int, msgspec.Meta(ge=0, le=_MAX_TIME * 1000)],
-    "s": Annotated[float, msgspec.Meta(ge=0, le=_MAX_TIME / 1000)],
-    "iso8601": Annotated[datetime, msgspec.Meta(tz=True)],
-}
-"""Types of times in messages."""
 
 
 class _Field(NamedTuple):
@@ -245,11 +235,11 @@ def table_value_decoder(table: LiveTable) -> Callable[[bytes], tuple[Any, ...]]:
     if table.id is not None:
         fields.append(_Field("id", parts_of(table.id), Id))
     if table.time is not None:
-        fields.append(_Field("timestamp", parts_of(table.time), _TIMES[table.time_unit]))
+        fields.append(_Field("timestamp", parts_of(table.time), TIME_TYPES[table.time_unit]))
     fields += [_feature_field(number, each) for number, each in enumerate(table.features.values())]
     parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
     values = tuple_getter([_path(fields, field) for field in fields])
-    convert = _CONVERSIONS[table.time_unit]
+    convert = TO_MILLISECONDS[table.time_unit]
 
     def decode(value: bytes) -> tuple[Any, ...]:
         found = iter(values(parse(value)))
@@ -275,7 +265,7 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
             _Field(f"entity_{number}", parts_of(pointer), Id, of_item=name in in_items)
             for number, (name, pointer) in enumerate(stream.entities.items())
         ),
-        _Field("timestamp", parts_of(definition.time), _TIMES[definition.time_unit]),
+        _Field("timestamp", parts_of(definition.time), TIME_TYPES[definition.time_unit]),
         *(
             _Field(f"number_{name}", parts_of(pointer), Duration, of_item=name in in_items)
             for name, pointer in definition.numbers.items()
@@ -286,7 +276,7 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
             fields.append(_Field("weight", parts_of(definition.weight), LabelWeight))
         return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(stream))]
     for number, (name, feature) in enumerate(stream.features.items()):
-        if not isinstance(feature, TimeFeature):
+        if not isinstance(feature, DerivedFeature):
             fields.append(_feature_field(number, feature, of_item=name in in_items))
     return fields + carried_fields(stream)
 
@@ -330,6 +320,8 @@ def _type_of(feature: EventFeature) -> Any:
             return bool
         case CategoryFeature():
             return Id
+        case TextFeature():
+            return str
         case VectorFeature(length=length):
             return Annotated[list[_Number], msgspec.Meta(min_length=length, max_length=length)]
     return _Number
@@ -368,7 +360,7 @@ def _decoder(
     parse = to_shape(_shape(_tree(fields)))
     values = tuple_getter([_path(fields, field) for field in fields])
     at = names.index("timestamp")
-    convert = _CONVERSIONS[definition.time_unit]
+    convert = TO_MILLISECONDS[definition.time_unit]
 
     def decode(value: Any) -> Any:
         found = list(values(parse(value)))
@@ -443,7 +435,7 @@ def slate_decoder(
     )
     of_slate = [field.name for field in whole]
     slate: Any = msgspec.defstruct("Slate", of_slate, bases=(Slate,), frozen=True, gc=False)
-    at, convert = names.index("timestamp"), _CONVERSIONS[definition.time_unit]
+    at, convert = names.index("timestamp"), TO_MILLISECONDS[definition.time_unit]
     refuse_twice = _twice_refuser(own, ".".join(items_at.parts))
 
     def decode(value: Any) -> Slate:
@@ -512,19 +504,3 @@ def _path(fields: Iterable[_Field], field: _Field) -> str:
         path.append(f"f{list(inner).index(part)}")
         inner = cast(_Tree, inner[part])
     return ".".join(path)
-
-
-def _of_datetime(time: datetime) -> int:
-    milliseconds = (time - _EPOCH) // timedelta(milliseconds=1)
-    if milliseconds < 0:
-        raise msgspec.ValidationError(f"Expected a time from 1970 on, got {time.isoformat()}")
-    return milliseconds
-
-
-_CONVERSIONS: Final[Mapping[TimeUnit, Callable[[Any], int]]] = {
-    "ms": int,
-    "us": lambda time: time // 1000,
-    "s": lambda time: round(time * 1000),
-    "iso8601": _of_datetime,
-}
-"""Functions from times in messages to milliseconds."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pipeline.config.stream import Stream
-from pipeline.config.stream_features import TimeFeature
+from pipeline.config.stream_features import DerivedFeature
 from pipeline.records.entities import entity_fields, tuple_getter
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, feature_field
@@ -64,7 +64,7 @@ def _type(stream: Stream) -> CandidateType:
     own = [
         (feature_field(number), name)
         for number, (name, feature) in enumerate(stream.features.items())
-        if not isinstance(feature, TimeFeature)
+        if not isinstance(feature, DerivedFeature)
     ]
     fields = [field for field, _ in own]
     made: Any = msgspec.defstruct(

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from pipeline.config.pointer import nested, parts_of
 from pipeline.config.stream import KUAIREC, WEIGHT, InputDefinition, Stream, TimeUnit
-from pipeline.config.stream_features import TimeFeature
+from pipeline.config.stream_features import DerivedFeature
 from pipeline.records.encoding import encode
 from pipeline.records.entities import entity_fields
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
@@ -91,7 +91,7 @@ class StreamWriter:
         numbers = [f"interactions.{name}" for name in interactions.numbers]
         numbers += [f"labels.{name}" for name in labels.numbers]
         ids = entity_fields(len(stream.entities))
-        features = [name for name, each in stream.features.items() if not isinstance(each, TimeFeature)]
+        features = [name for name, each in stream.features.items() if not isinstance(each, DerivedFeature)]
         self.columns: Sequence[str] = (
             *((ITEMS,) if stream.has_slates else ()),
             *("event_id", *ids, "timestamp", "label_timestamp", "watch_ratio"),
@@ -109,7 +109,7 @@ class StreamWriter:
         fields += [
             (parts_of(each.field), self.columns.index(f"features.{name}"), _same)
             for name, each in stream.features.items()
-            if not isinstance(each, TimeFeature)
+            if not isinstance(each, DerivedFeature)
         ]
         fields += [
             (parts_of(pointer), self.columns.index(f"interactions.{name}"), float)

@@ -11,7 +11,7 @@ from forks.checks import LARGEST_WEIGHT
 from pipeline.config.pointer import parts_of
 from pipeline.config.section import TimeUnit
 from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
-from pipeline.config.stream_features import FieldFeature, TimeFeature
+from pipeline.config.stream_features import DerivedFeature, FieldFeature
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import DataError
 from pipeline.input_files import refuse_large
@@ -85,12 +85,12 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     features = {
         f"features.{name}": table.feature(feature)
         for name, feature in stream.features.items()
-        if not isinstance(feature, TimeFeature)
+        if not isinstance(feature, DerivedFeature)
     }
     required = [
         f"features.{name}"
         for name, feature in stream.features.items()
-        if not isinstance(feature, TimeFeature) and feature.missing is None
+        if not isinstance(feature, DerivedFeature) and feature.missing is None
     ]
     selected = columns | numbers | features | carried
     try:

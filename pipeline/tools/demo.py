@@ -23,7 +23,7 @@ from pipeline.broker.launch import free_ports
 from pipeline.config.pointer import nested, parts_of
 from pipeline.config.settings import Kafka
 from pipeline.config.stream import Stream
-from pipeline.config.stream_features import TimeFeature
+from pipeline.config.stream_features import DerivedFeature
 from pipeline.config.topics import Topics
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
@@ -279,7 +279,7 @@ def example_request(data: DemoData, items: int = 3) -> bytes:
         return _request_of_slate(data, writer, items)
     rows = data.events.frame.select(writer.columns).tail(items).rows()
     keep = [*stream.entities.values()]
-    keep += [each.field for each in stream.features.values() if not isinstance(each, TimeFeature)]
+    keep += [each.field for each in stream.features.values() if not isinstance(each, DerivedFeature)]
     key = stream.interactions.event_id if stream.key_entity is None else keep.pop(stream.key_entity)
     messages = [msgspec.json.decode(writer.interaction(row)) for row in rows]
     beside = nested([(parts_of(key), _at(messages[-1], key))])

@@ -37,12 +37,14 @@ class SlowVariant:
     variances: dict[int, float] = field(default_factory=dict)
 
     def prior(self, kind: int) -> float:
-        members = self.settings.fields + (self.settings.numbers if self.variant.bins else 0)
+        bins = self.variant.bins
+        members = self.settings.fields + (self.settings.numbers if bins else 0)
         if kind == WORD:
             return float(np.float32(WORD_VARIANCE))
         if kind in {FIELD, BIN}:
             return float(np.float32(FIELD_VARIANCE / members))
-        return float(np.float32(PAIR_VARIANCE / (members * (members - 1) // 2)))
+        crosses = [each for each in self.settings.crossed if bins or each[-1] < self.settings.fields]
+        return float(np.float32(PAIR_VARIANCE / len(crosses)))
 
     def variance(self, key: int, kind: int) -> float:
         known = self.variances.get(key, self.prior(kind))
@@ -129,12 +131,12 @@ class SlowPart:
         found = [(key, FIELD) for key in fields]
         found += [(int(key_of(word, self.settings.fields)), WORD) for word in words if word]
         found += [(key, BIN) for key in binned]
-        if self.settings.crosses:
-            every = fields + binned
-            for right in range(len(every)):
-                for left in range(right):
-                    key = int(pair_of(np.uint64(every[left]), np.uint64(every[right])))
-                    found.append((key, PAIR if right < len(fields) else BINNED_PAIR))
+        every = fields + [0] * self.settings.words + binned
+        for left, right, *third in self.settings.crossed:
+            key = pair_of(np.uint64(every[left]), np.uint64(every[right]))
+            for place in third:
+                key = pair_of(np.uint64(key), np.uint64(every[place]))
+            found.append((int(key), PAIR if [right, *third][-1] < len(fields) else BINNED_PAIR))
         return found
 
     def scores(self, event: Event, base: float = 0.0) -> list[float]:

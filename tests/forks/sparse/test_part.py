@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -49,15 +51,25 @@ def slow_scores(slow: SlowPart, event: Event, settings: SparseSettings) -> Float
     return np.array([by_name[name] for name in Columns.of(settings).names[:-1]])
 
 
+@st.composite
+def crosses_of(draw: st.DrawFn, shape: SparseSettings) -> SparseSettings:
+    """Draw the same settings with crosses of two or three categories and numbers, if there are so many."""
+    if len(shape.members) < 2:
+        return shape
+    places = st.sets(st.sampled_from(shape.members), min_size=2, max_size=3)
+    drawn = draw(st.lists(places, max_size=3))
+    return replace(shape, crosses=tuple(tuple(sorted(each)) for each in drawn))
+
+
 shapes = st.builds(
     SparseSettings,
     fields=st.integers(1, 4),
     numbers=st.integers(0, 2),
     words=st.integers(0, 3),
     loss=st.sampled_from(["logistic", "squared"]),
-    crosses=st.booleans(),
+    pairs=st.booleans(),
     capacity=st.just(2**12),
-)
+).flatmap(crosses_of)
 
 
 @settings(deadline=None, max_examples=15)
@@ -156,7 +168,7 @@ def test_a_replaced_label_takes_scores_towards_the_new_one(loss: str) -> None:
 
 
 def test_memory_is_bounded_and_what_was_learned_longest_ago_is_forgotten() -> None:
-    shape = SparseSettings(fields=1, crosses=False, capacity=64)
+    shape = SparseSettings(fields=1, pairs=False, capacity=64)
     part = part_of(shape)
     n = 5000
     X = np.zeros((n, 1 + len(part.columns.names)))

@@ -127,7 +127,7 @@ def test_inputs_have_a_prefix_of_their_own() -> None:
         ({"features": {"x": {"kind": "number", "field": "/user_id"}}}, "are both /user_id"),
         (
             {"features": {"x": {"kind": "angle"}}},
-            "'number', 'boolean', 'category', 'vector', 'hour', 'weekday'",
+            "'number', 'boolean', 'category', 'text', 'vector', 'id', 'hour', 'weekday'",
         ),
         ({"features": {"x": {"kind": "number", "field": "/x", "clip": [2, 1]}}}, "and then a larger one"),
         ({"features": {"x": {"kind": "hour", "utc_offset": "8"}}}, 'like "+08:00" or "-05:30"'),

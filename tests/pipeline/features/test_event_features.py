@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forks.sparse import category, word_hashes
 from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.features.event_features import bucket_of
@@ -63,6 +64,29 @@ def values_of(stream: Stream, message: dict[str, Any]) -> dict[str, float]:
     assert not isinstance(record, RejectedRecord), record.reason
     [values] = features.event.values([record], np.array([record.timestamp]))
     return dict(zip(features.event.names, values.tolist(), strict=True))
+
+
+def test_texts_ids_and_hours_are_features_of_the_sparse_part() -> None:
+    stream = stream_of(
+        title={"kind": "text", "field": "/title", "words": 3, "missing": "none"},
+        body={"kind": "text", "field": "/body", "words": 2, "ngram": 3},
+        unit={"kind": "id", "entity": "device"},
+        hour={"kind": "hour", "utc_offset": "+05:30", "encoding": "category"},
+        weekday={"kind": "weekday", "encoding": "category"},
+    )
+    found = values_of(stream, WHOLE | {"title": "Win, WIN the Straße now!", "body": "ab"})
+    assert [found[f"title_{number}"] for number in range(3)] == word_hashes("win the strasse", "title", 3)
+    assert [found["body_0"], found["body_1"]] == word_hashes(" ab ", "body", 2, 3)
+    assert word_hashes("win", "title", 1) != word_hashes("win", "body", 1)
+    assert found["unit"] == category("d")
+    assert (found["hour"], found["weekday"]) == (17.0, 6.0)  # 12:00 of a Sunday in UTC
+    found = values_of(stream, WHOLE | {"body": " ,;"})
+    assert [found["title_0"], found["title_1"]] == word_hashes("none", "title", 2)
+    assert (found["body_0"], found["body_1"]) == (0.0, 0.0)
+    for changes in ({"body": 5}, {"title": ["a"], "body": ""}):
+        rejected = record_of(stream, WHOLE | changes)
+        assert isinstance(rejected, RejectedRecord)
+        assert rejected.fault is Fault.INVALID
 
 
 def test_each_kind_of_feature_is_made_of_its_field() -> None:

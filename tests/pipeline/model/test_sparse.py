@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -27,13 +28,16 @@ from pipeline.records.output_types import OutputTypes
 REGRESSION = {"kind": "regression", "name": "minutes", "offset": 30.0, "scale": 10.0, "cap": 60.0}
 
 
-def stream_of(*, columns: int | None = 4, **changes: Any) -> Stream:
+def stream_of(
+    *, columns: int | None = 4, extra: Mapping[str, Any] = MappingProxyType({}), **changes: Any
+) -> Stream:
     definition = KUAIREC.model_dump(mode="json") | {
         "features": {
             "size": {"kind": "number", "field": "/size"},
             "mood": {"kind": "category", "field": "/mood"},
             "shape": {"kind": "category", "field": "/shape", "columns": columns},
             "site": {"kind": "category", "field": "/site"},
+            **extra,
         }
     }
     return Stream.model_validate(definition | changes)
@@ -46,6 +50,15 @@ STREAMS = {
     "regression": stream_of(target=REGRESSION),
     "means": stream_of(running={"user_id": {}, "mood": {}, "taste": {"of": ["video_id", "site"]}}),
     "no entities": stream_of(entities={}, running=None),
+    "words": stream_of(
+        extra={
+            "title": {"kind": "text", "field": "/title", "words": 3},
+            "user": {"kind": "id", "entity": "user_id"},
+            "hour": {"kind": "hour", "encoding": "category"},
+        },
+        crosses=["pairs", ["user", "hour", "site"], ["size", "hour"], ["hour", "size"]],
+    ),
+    "crosses only": stream_of(crosses=[["mood", "site"]]),
 }
 
 
@@ -66,7 +79,7 @@ def model_of(stream: Stream, capacity: int = 2**12, **learner: Any) -> Model:
 
 def test_the_scores_have_the_names_of_those_of_the_part() -> None:
     for numbers, crosses in product((0, 2), (False, True)):
-        columns = Columns.of(SparseSettings(fields=1, numbers=numbers, crosses=crosses))
+        columns = Columns.of(SparseSettings(fields=1, numbers=numbers, pairs=crosses))
         names = tuple(PREFIX + name for name in columns.names)
         assert score_names(numbers, crosses=crosses) == (names, columns.seen)
 
@@ -79,6 +92,7 @@ def test_predictions_and_learning_are_the_same_alone_and_together(name: str) -> 
     moods, sites = ([category(f"{kind} {value}") for value in range(9)] for kind in ("mood", "site"))
     values = np.column_stack(
         [rng.normal(size=n), rng.choice(moods, n), rng.integers(0, 4, n), rng.choice(sites, n)]
+        + [rng.choice([0.0, *moods], n) for _ in features.event.names[4:]]
     )
     outcomes = []
     for number, own in enumerate(values.tolist()):
@@ -169,3 +183,21 @@ def test_a_snapshot_of_another_capacity_or_without_the_part_is_refused() -> None
         unpack(snapshot, model_of(STREAMS["default"], 2**11))
     with pytest.raises(StateError, match="not of this model"):
         unpack(snapshot, model_of(KUAIREC))
+
+
+def test_crosses_are_of_features_that_have_weights() -> None:
+    layout = FeatureSet.of(STREAMS["words"]).layout
+    assert layout.sparse is not None
+    assert layout.event_names[-6:] == ("site", "title_0", "title_1", "title_2", "user", "hour")
+    assert layout.sparse.pairs
+    assert layout.sparse.crosses == ((1, 2, 3), (3, 7))
+    for crosses, reason in {
+        (
+            ("mood", "shape"),
+        ): "crosses name shape, which is no feature that can be crossed: there are mood, site",
+        (("mood", "mood"),): "crosses name mood and mood, one of them twice",
+    }.items():
+        with pytest.raises(ValueError, match=reason):
+            FeatureSet.of(stream_of(crosses=crosses))
+    with pytest.raises(ValueError, match=r"features\.x is the id of nobody, which is no entity"):
+        stream_of(extra={"x": {"kind": "id", "entity": "nobody"}})
