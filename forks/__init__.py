@@ -6,6 +6,7 @@ The public names are in this module; the folders, from the ground up:
 - `forks.linalg`: decompositions of small matrices, with the same bits on every machine.
 - `forks.algorithm`: the mathematics, one part a module, each beside its equation.
 - `forks.learning`: the compiled event loop and the two stages of the learner.
+- `forks.sparse`: weights of categories, words and their pairs, by hash.
 - `forks.rivals`: other online learners with the same interface, to compare with.
 - `forks.validation`: progressive validation with delayed labels.
 - `forks.adapters`: the interfaces of River and scikit-learn.
@@ -38,7 +39,9 @@ from forks.learning.health import Health
 from forks.learning.stored_points import NearPoint
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
+from forks.sparse import SparseSettings
 from forks.state import State
+from forks.wide import WideForks
 
 ARITHMETIC: Final = 2
 """Number of this library's arithmetic. A change that alters the bits of scores on purpose raises it.
@@ -57,6 +60,8 @@ __all__ = [
     "LastColumns",
     "LossName",
     "NearPoint",
+    "SparseSettings",
     "State",
+    "WideForks",
     "probability",
 ]

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forks.adapters.mixed import table_rows, text_columns, wide_learner
 from forks.adapters.presets import PresetName, check_names, preset_settings
-from forks.arrays import FloatArray
+from forks.arrays import BoolArray, FloatArray
 from forks.learner import Forks
 from forks.losses import probabilities
+from forks.wide import WideForks
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -21,8 +23,9 @@ class _Estimator:
 
     REGRESSION: ClassVar[bool]
 
-    learner_: Forks
+    learner_: Forks | WideForks
     n_features_in_: int
+    texts_: BoolArray
 
     def __init__(self, preset: PresetName = "practical", **settings: Any) -> None:
         check_names(settings)
@@ -65,28 +68,39 @@ class _Estimator:
 
     def _learn(self, X: ArrayLike, labels: ArrayLike) -> None:
         columns = _columns(X)
-        learner = self.learner_ if hasattr(self, "learner_") else self._new_learner(columns)
-        learner.learn_many(X, labels)
-        self.learner_ = learner
+        known = hasattr(self, "learner_")
+        texts = self.texts_ if known else text_columns(X)
+        learner = self.learner_ if known else self._new_learner(columns, texts)
+        learner.learn_many(self._rows(learner, X, texts), labels)
+        self.learner_, self.texts_ = learner, texts
         self.n_features_in_ = columns
 
-    def _new_learner(self, dimension: int) -> Forks:
-        return Forks(preset_settings(self.preset, dimension, self._settings, regression=self.REGRESSION))
+    def _new_learner(self, dimension: int, texts: BoolArray) -> Forks | WideForks:
+        regression, categories = self.REGRESSION, int(texts.sum())
+        if categories:
+            numbers = dimension - categories
+            return wide_learner(self.preset, self._settings, categories, numbers, regression=regression)
+        return Forks(preset_settings(self.preset, dimension, self._settings, regression=regression))
+
+    def _rows(self, learner: Forks | WideForks, X: ArrayLike, texts: BoolArray) -> Any:
+        """Return what the learner takes for ``X``."""
+        return table_rows(learner, X, texts) if isinstance(learner, WideForks) else X
 
     def _forget(self) -> None:
-        for name in ("learner_", "n_features_in_", "classes_"):
+        for name in ("learner_", "n_features_in_", "classes_", "texts_"):
             self.__dict__.pop(name, None)
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         if not hasattr(self, "learner_"):
             raise ValueError(f"{type(self).__name__} has learned nothing: call fit or partial_fit first")
-        return self.learner_.predict_many(X)
+        return self.learner_.predict_many(self._rows(self.learner_, X, self.texts_))
 
 
 class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR02
     """Binary classification of the rows of an array by FORKS, with scikit-learn's methods.
 
-    Rows are learned in order, so `partial_fit` on parts gives the same bits as on the whole.
+    Rows are learned in order, so `partial_fit` on parts gives the same bits as on the whole. Columns of
+    objects, as data frames have, that hold text in the first batch are categories (see `forks.WideForks`).
 
     Parameters
     ----------
@@ -177,7 +191,8 @@ class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR0
             The loss is not logistic: its scores are not log-odds.
         """
         scores = self._scores(X)
-        loss = self.learner_.settings.loss
+        learner = self.learner_.dense if isinstance(self.learner_, WideForks) else self.learner_
+        loss = learner.settings.loss
         if loss != "logistic":
             raise ValueError(f"loss = {loss!r} has no probabilities: 'logistic' has")
         return np.column_stack([probabilities(-scores), probabilities(scores)])
@@ -196,6 +211,7 @@ class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR0
 class ForksRegressor(_Estimator):  # as above; numpydoc ignore=PR02
     """Regression on the rows of an array by FORKS with squared loss, with scikit-learn's methods.
 
+    Columns of text are categories, as with `ForksClassifier`.
     Targets whose mean is far from zero, measured by their deviation, are learned slowly: subtract it, or
     put scikit-learn's ``TransformedTargetRegressor`` around the model.
 

@@ -9,6 +9,27 @@ import numpy as np
 from forks.algorithm.tracking import RENEWED_PRECISION, UNCHANGED
 from forks.learner import Forks
 from forks.state import State, StateReader
+from forks.wide import WideForks
+
+
+def widened_by_numbers(learner: WideForks, more: int) -> WideForks:
+    """Return a learner of events with further numbers, the last ones, as if they had been zero before.
+
+    Examples
+    --------
+    >>> from forks import SparseSettings
+    >>> narrow = WideForks(SparseSettings(fields=1))
+    >>> narrow.learn_many(narrow.rows([["a"], ["b"], ["a"]]), [1, -1, 1])
+    >>> wide = widened_by_numbers(narrow, 1)
+    >>> [one], [other] = narrow.rows([["a"]]), wide.rows([["a"]], numbers=[[0.0]])
+    >>> wide.predict_one(other) == narrow.predict_one(one)
+    True
+    """
+    dense = widened(learner.dense, learner.dense.settings.dimension + more)
+    wider = WideForks(learner.sparse.settings, dense.settings)
+    wider.sparse.restore(learner.sparse.state())
+    wider.dense = dense
+    return wider
 
 
 def widened(learner: Forks, dimension: int) -> Forks:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from forks.sparse.hashing import category
 from forks.sparse.part import SparsePart
+from forks.sparse.plan import Columns
 from forks.sparse.settings import SparseSettings
-from forks.sparse.text import word_hashes, words_of
+from forks.sparse.text import word, word_hashes, words_of
 
-__all__ = ["SparsePart", "SparseSettings", "category", "word_hashes", "words_of"]
+__all__ = ["Columns", "SparsePart", "SparseSettings", "category", "word", "word_hashes", "words_of"]

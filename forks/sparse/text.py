@@ -40,6 +40,18 @@ def words_of(text: str, ngram: int | None = None) -> Iterator[str]:
             yield joined[begin : begin + ngram]
 
 
+def word(value: str, field: str) -> float:
+    """Return the hash of a word of a field, a whole number from 1 to 2^32 - 1, as columns hold it.
+
+    Examples
+    --------
+    >>> word("win", "title"), word("win", "title") == word("win", "body")
+    (3692329467.0, False)
+    """
+    start = crc32(field.encode("utf-8", "surrogatepass"))
+    return float(crc32(value.encode("utf-8", "surrogatepass"), start)) or _FIRST
+
+
 def word_hashes(text: str, field: str, most: int, ngram: int | None = None) -> list[float]:
     """Return hashes of the first words of a text that are different, as columns hold them.
 
@@ -64,10 +76,9 @@ def word_hashes(text: str, field: str, most: int, ngram: int | None = None) -> l
     >>> word_hashes("To be, or not to be", "title", 6)
     [256946832.0, 4078825049.0, 3311408595.0, 1692123128.0, 0.0, 0.0]
     """
-    start, found = crc32(field.encode("utf-8", "surrogatepass")), dict[float, None]()
-    for word in words_of(text, ngram):
-        number = float(crc32(word.encode("utf-8", "surrogatepass"), start))
-        found.setdefault(number or _FIRST)
+    found = dict[float, None]()
+    for each in words_of(text, ngram):
+        found.setdefault(word(each, field))
         if len(found) == most:
             break
     return [*found, *[0.0] * (most - len(found))]

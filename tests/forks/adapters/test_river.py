@@ -168,3 +168,27 @@ def test_delayed_labels_may_come_in_rivers_question_and_answer_order() -> None:
         else:
             model.learn_one(asked.pop(i), y)
     assert not asked
+
+
+def test_texts_are_categories_and_words() -> None:
+    rng = np.random.default_rng(5)
+    model, scores = ForksClassifier(), []
+    for number in range(800):
+        site, advert, size = rng.choice(["a", "b", "c"]), rng.choice(["x", "y"]), rng.normal()
+        x: dict[Hashable, Any] = {"site": str(site), "title": {str(advert), "the"}, "size": size}
+        if number > 100:  # a category and a number that were not there at first
+            x |= {"late": str(advert), "weight": 0.5}
+        y = site == "a" or advert == "x" or size > 2.0
+        scores.append(model.predict_one(x) == y)
+        model.learn_one(x, bool(y))
+    assert np.mean(scores[500:]) > 0.9
+    again = pickle.loads(pickle.dumps(model))
+    expected = model.predict_proba_one(x)
+    assert again.predict_proba_one(x) == copy.deepcopy(model).predict_proba_one(x) == expected
+
+
+def test_text_after_a_first_event_without_any_is_refused() -> None:
+    model = ForksClassifier()
+    model.learn_one({"size": 1.0}, True)
+    with pytest.raises(ValueError, match=r"feature 'site' must be a number: the first event .* had no text"):
+        model.learn_one({"size": 1.0, "site": "a"}, True)

@@ -21,6 +21,7 @@ from forks.adapters.sklearn import ForksClassifier, ForksRegressor
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(600, 2))
 SIGN = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+MIXED = np.array([["a", 1.0]], dtype=object)
 NAMES = np.where(SIGN > 0, "same", "different")
 SIZES: dict[str, Any] = {"budget": 30, "cycle": 100, "width": 1.0}
 
@@ -49,6 +50,7 @@ def test_fit_forgets_what_was_learned_before_and_takes_new_parameters() -> None:
     model = ForksClassifier(**SIZES).fit(X, NAMES)
     model.set_params(width=2.0).fit(X[:, :1], SIGN.astype(int))
     assert model.n_features_in_ == 1
+    assert isinstance(model.learner_, Forks)
     assert model.learner_.settings.width == 2.0
     assert model.classes_.tolist() == [-1, 1]
 
@@ -67,6 +69,7 @@ def test_a_first_batch_of_one_class_needs_both_named() -> None:
     model.partial_fit(X[:2], ["same", "same"], classes=["same", "different"])
     assert model.predict(X[:1]).tolist() == ["same"]
     model.partial_fit(X[2:3], ["different"], classes=["different", "same"])
+    assert isinstance(model.learner_, Forks)
     assert model.learner_.updates == 3
 
 
@@ -87,6 +90,7 @@ def test_bad_batches_are_refused_and_change_nothing(rows: Any, y: Any, classes: 
     with pytest.raises(ValueError, match=message):
         model.partial_fit(rows, y, classes)
     assert (model.decision_function(X) == before).all()
+    assert isinstance(model.learner_, Forks)
     assert model.learner_.updates == 100
 
 
@@ -108,7 +112,9 @@ def test_a_refused_first_batch_leaves_a_model_that_can_still_begin() -> None:
         (lambda: ForksRegressor(loss="logistic").fit(X, SIGN), "not the loss of a regressor"),
         (lambda: ForksRegressor().fit(X, np.full(600, np.nan)), "y.* must be finite"),
         (lambda: ForksRegressor().fit(X, NAMES), "y must be numbers"),
-        (lambda: ForksRegressor().fit(NAMES[:, None], SIGN), "X must be numbers"),
+        (lambda: ForksRegressor().fit(X, SIGN).predict(NAMES[:, None]), "X must be numbers"),
+        (lambda: ForksRegressor().fit(MIXED, [0.5]).predict([["a", "b"]]), "text in a column of num"),
+        (lambda: ForksRegressor().fit(MIXED, [0.5]).predict([["a"]]), r"shape \(n, 2\), not \(1, 1\)"),
         (lambda: ForksRegressor().predict(X), "ForksRegressor has learned nothing"),
         (lambda: ForksClassifier().predict(X), "ForksClassifier has learned nothing"),
         (lambda: ForksClassifier("paper", **SIZES).fit(X, NAMES).predict_proba(X), "no probabilities"),
@@ -150,3 +156,20 @@ def test_scikit_learn_is_not_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout == "forks\n"
+
+
+def test_columns_of_text_are_categories() -> None:
+    rng = np.random.default_rng(3)
+    table = np.empty((600, 3), dtype=object)
+    table[:, 0] = rng.choice(["a", "b", "c"], 600)
+    table[:, 1] = rng.normal(size=600)
+    table[:, 2] = rng.choice(np.array(["x", None]), 600)
+    y = np.where((table[:, 0] == "a") ^ (table[:, 2] == "x"), "yes", "no")
+    model = ForksClassifier(**SIZES).fit(table[:500], y[:500])
+    assert (model.predict(table[500:]) == y[500:]).all()
+    halves = (
+        ForksClassifier(**SIZES).partial_fit(table[:250], y[:250]).partial_fit(table[250:500], y[250:500])
+    )
+    np.testing.assert_array_equal(halves.predict_proba(table), model.predict_proba(table))
+    numbers = ForksRegressor(**SIZES).fit(table[:, :2].tolist(), (table[:, 0] == "a") * 5.0)
+    assert np.abs(numbers.predict(table[:, :2]) - (table[:, 0] == "a") * 5.0).mean() < 0.5
