@@ -135,6 +135,7 @@ class WideForks:
         Returns
         -------
         ndarray, shape (n, columns), float64
+            Inputs, scores of the parts, which are NaN, and further numbers.
 
         Raises
         ------

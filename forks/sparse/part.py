@@ -9,7 +9,7 @@ import numpy as np
 from forks.arrays import FloatArray, IntArray
 from forks.sparse.loop import SparseArrays, mix_dense, run_sparse
 from forks.sparse.plan import Columns, plan_of, variants_of
-from forks.sparse.scores import BINNED_AFTER, BINS, LEARNED, USED, State, Work
+from forks.sparse.scores import BINNED_AFTER, BINS, LEARNED, USED, State, Work, weights_in_use
 from forks.sparse.settings import BIAS_VARIANCE, SparseSettings
 from forks.sparse.table import Rows, Table
 from forks.state import State as Saved
@@ -201,6 +201,39 @@ class SparsePart:
         X = np.require(X, np.float64, ["C", "W"])  # of another type, Numba would compile all once more
         self.run(X, order, y, importances, formers)
         self.mix(X, order, y, np.empty(len(order)), importances)
+
+    def weights_of(self, x: FloatArray) -> list[tuple[tuple[int, ...], float]]:
+        """Return the weights of an event that are not 0, the largest first: what takes its score where it is.
+
+        A weight is the mean over the variants, by how much each is trusted.
+
+        Parameters
+        ----------
+        x : ndarray, shape (columns,), float64
+            The event.
+
+        Returns
+        -------
+        list of tuple
+            Of each weight, the places of what it is of among the event's categories, words and numbers, one,
+            two or three, and its value.
+
+        Examples
+        --------
+        >>> part = SparsePart(SparseSettings(fields=2), inputs=(0, 1), first_score=2)
+        >>> X = np.zeros((1, 2 + len(part.columns.names)))
+        >>> part.weights_of(X[0])
+        []
+        >>> part.learn(X, np.array([1]), np.ones(1))
+        >>> [places for places, _ in part.weights_of(X[0])]
+        [(0,), (1,), (0, 1)]
+        """
+        settings = self.settings
+        places = [*((place,) for place in range(settings.inputs)), *settings.crossed]
+        values = np.empty(len(places))
+        weights_in_use(self.arrays, np.array([x], dtype=np.float64), values)
+        found = [each for each in zip(places, values.tolist(), strict=True) if each[1]]
+        return sorted(found, key=lambda each: -abs(each[1]))
 
     def state(self) -> Saved:
         """Return the whole state: copies of arrays, and plain numbers. Only rows in use are part of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,6 +231,21 @@ def write_scores(plan: Plan, state: State, work: Work, X: FloatArray, row: int) 
     scores[plan.constant] = rounded(plan.loss, _constant(plan.loss, state.totals))
     mixture = mixed_score(plan.loss, scores, work.columns, state.shares)
     scores[plan.mixture] = rounded(plan.loss, mixture)
+
+
+@njit(cache=True, nogil=True)
+def weights_in_use(
+    arrays: tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], X: FloatArray, found: FloatArray
+) -> None:
+    """Write the active weights of the event X[0], shape (k,): means over the variants, by their shares."""
+    plan, state, work = Plan(*arrays[0]), State(*arrays[1]), Work(*arrays[2])
+    find_rows(plan, state, work, X, 0)
+    for k in range(plan.kinds.shape[0]):
+        kind, row = plan.kinds[k], work.rows[k]
+        found[k] = 0.0
+        if row >= 0:
+            for variant in range(plan.reach[kind, 0], plan.reach[kind, 1]):
+                found[k] += state.shares[variant] * state.weights[row // WAYS, row % WAYS, variant, 0]
 
 
 @njit(cache=True)

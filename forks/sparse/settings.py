@@ -106,7 +106,7 @@ class SparseSettings:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """Places of what can be crossed: categories and numbers."""
+        """The places of what can be crossed: categories and numbers."""
         return (*range(self.fields), *range(self.fields + self.words, self.inputs))
 
     @property

@@ -7,7 +7,7 @@ a text as the hashes of its words. So what a model has learned can be derived fr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias, cast
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forks.compiled.logarithm import log1p
 from forks.compiled.trigonometry import cosine_and_sine
-from forks.sparse import category, word_hashes
+from forks.sparse import category, word_hashes, words_of
 from pipeline.config.feature_layout import names_of
 from pipeline.config.stream import Stream
 from pipeline.config.stream_features import (
@@ -31,6 +31,7 @@ from pipeline.config.stream_features import (
     TextFeature,
     TimeFeature,
     VectorFeature,
+    is_sparse,
 )
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import Id
@@ -84,17 +85,20 @@ class EventFeatures:
     names: tuple[str, ...]
     categories: tuple[tuple[int, int], ...]
     _columns: tuple[Callable[[Fields, Integers], Floats], ...]
+    _texts: tuple[Callable[[Interaction], Iterable[tuple[str, str]]], ...]
 
     @classmethod
     def of(cls, stream: Stream) -> EventFeatures:
         """Return the features that a definition names."""
-        names, categories, columns = list[str](), list[tuple[int, int]](), []
+        names, categories, columns, texts = list[str](), list[tuple[int, int]](), [], []
         for number, (name, feature) in enumerate(stream.features.items()):
             if isinstance(feature, CategoryFeature) and feature.columns is not None:
                 categories.append((len(names), feature.columns))
             names += names_of(name, feature)
             columns.append(_column(number, name, feature, stream))
-        return cls(tuple(names), tuple(categories), tuple(columns))
+            if is_sparse(feature) or isinstance(feature, TextFeature):
+                texts.append(_texts(number, name, feature, stream))
+        return cls(tuple(names), tuple(categories), tuple(columns), tuple(texts))
 
     def values(self, interactions: Sequence[Interaction], timestamps: Integers) -> Floats:
         """Return the features of interactions, shape (n, columns).
@@ -114,6 +118,36 @@ class EventFeatures:
             return np.empty((len(timestamps), 0))
         return np.hstack([column(fields, timestamps) for column in self._columns])
 
+    def texts(self, interaction: Interaction) -> dict[str, str]:
+        """Return what categories, words and ids are called, by the names of their features.
+
+        What the interaction does not have is left out.
+        """
+        return {name: text for texts in self._texts for name, text in texts(interaction)}
+
+
+def _texts(
+    number: int, name: str, feature: EventFeature, stream: Stream
+) -> Callable[[Interaction], Iterable[tuple[str, str]]]:
+    """Return what makes the texts of the columns of a category, a text, an id or a time."""
+    if isinstance(feature, TimeFeature):
+        of_times = _times(feature)
+        return lambda event: [(name, f"{of_times(_no_field, np.array([event.timestamp]))[0, 0]:.0f}")]
+    if isinstance(feature, IdFeature):
+        place = [*stream.entities].index(feature.entity)
+        return lambda interaction: [(name, str(interaction.ids[place]))]
+    field, names = feature_field(number), names_of(name, feature)
+
+    def texts(interaction: Interaction) -> Iterable[tuple[str, str]]:
+        value = getattr(interaction, field, None)
+        if value is None:
+            return ()
+        if isinstance(feature, TextFeature):
+            return zip(names, dict.fromkeys(words_of(value, feature.ngram)), strict=False)
+        return [(name, str(value))]
+
+    return texts
+
 
 def _column(
     number: int, name: str, feature: EventFeature, stream: Stream
@@ -132,6 +166,11 @@ def _column(
         return found.reshape(len(timestamps), -1)
 
     return column
+
+
+def _no_field(name: str) -> Sequence[Any]:
+    """Stand for the fields of interactions, where none is read."""
+    raise KeyError(name)
 
 
 def _times(feature: TimeFeature) -> Callable[[Fields, Integers], Floats]:

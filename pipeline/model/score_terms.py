@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -16,15 +16,29 @@ from pipeline.features.feature_set import FeatureSet
 from pipeline.model.columns import InteractionLike
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.model import Model
+from pipeline.records.inputs import Interaction
+from pipeline.truncate import truncate
 
 TermKind: TypeAlias = Literal[
-    "entity", "table", "static", "message", "categories", "bias", "kernel", "clipping", "mixture", "learner"
+    "entity",
+    "table",
+    "static",
+    "message",
+    "category",
+    "categories",
+    "bias",
+    "kernel",
+    "clipping",
+    "mixture",
+    "learner",
 ]
 Owner: TypeAlias = tuple[TermKind, str]
 """What the term of a feature belongs to."""
 
 EFFECTS: Final = None
 """In place of an owner: the two entities whose effects the feature comes of."""
+MOST_VALUES: Final = 10
+"""Values of categories and words, and pairs of them, that are named."""
 SMALL_SUM: Final = 1e-3
 """Two effects that come to less than this are not told apart: they are known to six decimals."""
 
@@ -34,8 +48,8 @@ class Term(NamedTuple):
 
     kind: TermKind
     """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
-    itself, the scores of its `categories` in the sparse part, a part of the learner, or the whole `learner`,
-    if it has no such parts."""
+    itself, a value of a `category` or a word or a pair of them, what further scores of `categories` add, a
+    part of the learner, or the whole `learner`, if it has no such parts."""
     name: str
     """What the entity, table or learner is called; else the kind."""
     value: float
@@ -101,9 +115,42 @@ def score_terms(
         terms.append(Term("clipping", "clipping", explanation.clipping))
     if challenger is not None or model.sparse is None:
         return explanation.score, terms
+    terms = [*_named_values(model, interaction, features, terms)]
     score = model.predict_score(interaction, features)
     terms.append(Term("mixture", "mixture", score - explanation.score))
     return score, terms
+
+
+def _named_values(
+    model: Model, interaction: InteractionLike, features: Sequence[float], terms: Sequence[Term]
+) -> Iterator[Term]:
+    """Yield the terms, with the largest weights of values taken out of that of all categories."""
+    names = _input_names(model.features, interaction)
+    assert model.sparse is not None
+    values = dict[str, float]()
+    for places, value in model.sparse.weights_of(np.array(features)):
+        name = " x ".join(names[place] for place in places)
+        values[name] = values.get(name, 0.0) + value
+    largest = sorted(values.items(), key=lambda each: -abs(each[1]))[:MOST_VALUES]
+    for term in terms:
+        if term.kind != "categories":
+            yield term
+            continue
+        yield from (Term("category", name, value) for name, value in largest)
+        yield term._replace(value=math.fsum([term.value, *(-value for _, value in largest)]))
+
+
+def _input_names(features: FeatureSet, interaction: InteractionLike) -> list[str]:
+    """Return what the inputs of the sparse part are called: the field, with its value if it is known."""
+    layout, texts = features.layout.sparse, features.event.texts(cast(Interaction, interaction))
+    assert layout is not None
+    found = []
+    for place in (*layout.fields, *layout.words, *layout.numbers):
+        name = features.names[place]
+        text = texts.get(name)
+        name = name.rpartition("_")[0] if place in layout.words else name
+        found.append(name if text is None else f"{name} = {truncate(text)}")
+    return found
 
 
 def column_owners(features: FeatureSet, static_columns: int) -> list[Owner | None]:
@@ -159,3 +206,5 @@ def warm_up_explaining(model: Model) -> None:
     model.learner.learn_one(nothing, 1.0)
     model.learner.explain_one(nothing)
     model.learner.nearest_one(nothing, 1)
+    if model.sparse is not None:
+        model.sparse.weights_of(np.zeros(len(model.features)))

@@ -224,6 +224,7 @@ STATE_AND_SNAPSHOTS: Final = (
     gauge("early_labels", PARTITION, "Labels that wait for their interaction."),
     gauge("early_label_bytes", PARTITION, "Bytes of the labels that wait for their interaction."),
     gauge("entities", PARTITION.by("table"), "Entities that running statistics are kept for, by table."),
+    gauge("categories", PARTITION, "Values, words and crosses that the sparse part has weights of."),
     gauge("published_outcomes", PARTITION, "Outcomes published to the other partitions."),
     gauge(
         "outcomes_of_others",

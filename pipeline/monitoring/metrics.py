@@ -64,6 +64,8 @@ class PartitionMetrics(NamedTuple):
     """None if this worker has written none."""
     entities: Mapping[str, int]
     """By table of the running statistics."""
+    categories: int | None
+    """Rows of the sparse part; None if there is none."""
     compared: Mapping[str, LearnerMetrics]
     """By learner, where there are challengers."""
     tables: Mapping[str, TableMetrics]

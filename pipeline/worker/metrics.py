@@ -67,6 +67,7 @@ def partition_metrics(
         snapshot_outcomes_behind=partition.outcomes_since_snapshot,
         snapshot_size_bytes=snapshot_size,
         entities={name: len(table) for name, table in statistics.named_tables()},
+        categories=None if task.model.sparse is None else task.model.sparse.rows,
         compared=task.comparison.learner_metrics if task.comparison else {},
         tables={table.features.name: _table(table) for table in task.tables.tables},
         sketches=_sketches(task.model),

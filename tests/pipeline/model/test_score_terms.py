@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,3 +115,33 @@ def test_effects_are_split_in_proportion_unless_they_cancel() -> None:
     features |= {"video_effect": -0.3 + SMALL_SUM / 2, "effects_logit": 0.01}
     terms = score_terms(model, Event((1, 2), 0), [*features.values()])[1]
     assert Term("table", "user and video", 0.01) in terms
+
+
+def test_values_of_categories_words_ids_and_hours_are_named() -> None:
+    changes = {
+        "entities": {"user_id": "/user_id"},
+        "features": {
+            "mood": {"kind": "category", "field": "/mood"},
+            "title": {"kind": "text", "field": "/title", "words": 3},
+            "who": {"kind": "id", "entity": "user_id"},
+            "hour": {"kind": "hour", "encoding": "category"},
+        },
+        "crosses": [["mood", "who"]],
+    }
+    features = FeatureSet.of(Stream.model_validate(KUAIREC.model_dump(mode="json") | changes))
+    model = Model(learner_settings(Learner(), 0, features=features), Tables(), 5, features=features)
+    event: Any = SimpleNamespace(
+        ids=(7,), entity_0=7, timestamp=3_600_000, feature_0="good\n", feature_1="Win, win now", event_id=1
+    )
+    [own] = features.event.values([event], np.array([event.timestamp]))
+    model.learn_example(event, model.predict(event, own.tolist()).features, 1.0)
+    found = model.predict(event, own.tolist()).features
+    terms = score_terms(model, event, found)[1]
+    named = {term.name for term in terms if term.kind == "category"}
+    assert named == {
+        *(r"mood = good\n", "title = win", "title = now", "who = 7", "hour = 1"),
+        r"mood = good\n x who = 7",
+    }
+    assert all(term.value > 0 for term in terms if term.kind == "category")
+    named = {term.name for term in score_terms(model, Event((7,), 3_600_000), found)[1]}
+    assert named >= {"mood", "title", "who = 7", "hour = 1", "mood x who = 7", "categories"}

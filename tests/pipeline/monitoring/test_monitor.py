@@ -50,7 +50,7 @@ def update(monitor: Monitor, partitions: Mapping[int, PartitionMetrics], registr
 
 def partition_metrics(**changes: Any) -> PartitionMetrics:
     held = dict.fromkeys(INPUTS, InputMetrics(0, 0, False, 0, None))
-    found = PartitionMetrics._make([held, None, None, *([0] * 13), None, {}, {}, {}, {}])
+    found = PartitionMetrics._make([held, None, None, *([0] * 13), None, {}, 0, {}, {}, {}])
     return found._replace(**changes)
 
 
