@@ -55,19 +55,22 @@ def check(config: ConfigFile = None, json: Json = False) -> None:
     from pipeline.config.origins import DEFAULT_FILE
     from pipeline.config.topics import topics_of
     from pipeline.kafka.registry import decoders_of
+    from pipeline.model.cost import cost_warning
     from pipeline.model.factory import ModelFactory
 
     try:
         settings = load(config)
         decoders_of(topics_of(settings))
-        ModelFactory(settings)
+        warning = cost_warning(ModelFactory(settings).learners)
     except ConfigError as error:
         if json:
-            print_json({"ok": False, "errors": str(error).split("\n       ")})
+            print_json({"ok": False, "errors": str(error).split("\n       "), "warnings": []})
             raise typer.Exit(ConfigError.exit_code) from error
         raise
     if json:
-        print_json({"ok": True, "errors": []})
+        print_json({"ok": True, "errors": [], "warnings": [] if warning is None else [warning]})
     else:
         file = config or DEFAULT_FILE
+        if warning is not None:
+            typer.echo(f"warning: {warning}", err=True)
         typer.echo(f"{file} is as it should be" if file.is_file() else "there is no file: defaults are used")

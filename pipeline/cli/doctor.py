@@ -67,10 +67,12 @@ def _configuration(options: ConfigOptions, *, usable: bool) -> tuple[Config | No
         if usable:
             from pipeline.config.topics import topics_of
             from pipeline.kafka.registry import decoders_of
+            from pipeline.model.cost import cost_warning
             from pipeline.model.factory import ModelFactory
 
             decoders_of(topics_of(settings))
-            ModelFactory(settings)
+            if (warning := cost_warning(ModelFactory(settings).learners)) is not None:
+                return settings, Check("configuration", "warning", warning)
     except ForksError as error:
         return settings, Check("configuration", "failed", str(error), "correct what it names")
     return settings, Check("configuration", "ok", "a worker can start with it")

@@ -203,6 +203,7 @@ def _evaluate_stream(
     """Evaluate a configuration on the table of a stream's events: the pipeline runs without Kafka."""
     import msgspec
 
+    from pipeline.model.cost import cost_warning
     from pipeline.model.factory import ModelFactory
     from pipeline.sources.rows import read_rows
     from pipeline.sources.schedule import order_of
@@ -217,6 +218,8 @@ def _evaluate_stream(
     if settings.stream.tables:
         names = ", ".join(settings.stream.tables)
         notice(f"note: the rows of {names} come from Kafka. Here no entity has a row")
+    if (warning := cost_warning(factory.learners)) is not None:
+        notice(f"warning: {warning}")
     with waiting(COMPILING):
         factory.warm_up()
     with progress("evaluate", len(order_of(events))) as update:

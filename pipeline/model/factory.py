@@ -16,6 +16,7 @@ from pipeline.features.targets import target_of
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.contexts import ContextLayout
+from pipeline.model.cost import check_cost
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.settings_text import (
@@ -93,7 +94,15 @@ class ModelFactory:
 
     def _learner(self, learner: Learner) -> ForksSettings:
         columns, losses = self._tables.columns, self.target.losses
-        return learner_settings(learner, columns, features=self.features, losses=losses)
+        settings = learner_settings(learner, columns, features=self.features, losses=losses)
+        check_cost("learner", settings)
+        return settings
+
+    @property
+    def learners(self) -> tuple[ForksSettings, ...]:
+        """The settings of the learner, and of the challengers that are FORKS."""
+        others = (each for each in self.challengers.values() if isinstance(each, ForksSettings))
+        return (self.learner, *others)
 
     def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
         """Return a factory with learner, challengers, kind of features and target of a record's settings.

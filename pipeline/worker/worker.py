@@ -38,6 +38,7 @@ from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import batch_bytes, partition_count
+from pipeline.model.cost import cost_warning
 from pipeline.model.factory import ModelFactory
 from pipeline.monitoring.monitor import Monitor
 from pipeline.worker.output_schemas import registered_outputs
@@ -165,6 +166,8 @@ class Worker:
         self._monitor = Monitor(config.metrics)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
+        if (warning := cost_warning(self._factory.learners)) is not None:
+            _log.warning("events cost much", reason=warning)
         warm_up(self._factory)
         tune_garbage_collector()
         self._startup_seconds = time.monotonic() - begin

@@ -17,6 +17,7 @@ from pipeline.config.topics import topics_of
 from pipeline.errors import DataError
 from pipeline.features.live_tables import Rows
 from pipeline.join.spill import SpilledPredictions
+from pipeline.model.cost import seconds_per_event
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.records.column_decoder import ColumnDecoder
@@ -48,6 +49,8 @@ from pipeline.worker.spill_file import SpillFile
 
 CHUNK: Final = 2_000
 """Messages of an input that are made at once."""
+PROGRESS_SECONDS: Final = 0.5
+"""Seconds from one report of progress to the next, about."""
 
 
 class TableBatch(NamedTuple):
@@ -138,6 +141,7 @@ def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[T
     """Yield what a worker would write, see `run_table`."""
     types = OutputTypes.of(config.stream)
     encoder, limit = RecordEncoder(types), config.worker.batch
+    limit = max(1, min(limit, int(PROGRESS_SECONDS / seconds_per_event(factory.learners))))
     with closing(SpillFile(config.join.spill_folder)) as file:
         spilled = SpilledPredictions(file, types.predictions, secrets.token_bytes(16))
         task = _task(config, factory, spilled)

@@ -167,4 +167,25 @@ def test_a_check_refuses_what_a_worker_would(text: str, error: str) -> None:
 def test_a_check_accepts_what_is_right() -> None:
     Path("forks.toml").write_text("[worker]\nbatch = 7\n")
     assert run("check").stdout == "forks.toml is as it should be\n"
-    assert json.loads(run("check", "--json").stdout) == {"ok": True, "errors": []}
+    assert json.loads(run("check", "--json").stdout) == {"ok": True, "errors": [], "warnings": []}
+
+
+def wide(columns: int, count: int) -> None:
+    """Write the configuration of a stream with so many columns, in several categories."""
+    features = "".join(
+        f'[features.f{each}]\nkind = "category"\nfield = "/f{each}"\ncolumns = {columns}\n'
+        for each in range(count)
+    )
+    definition = files("pipeline.config").joinpath("streams/kuairec.toml").read_text("utf-8")
+    Path("stream.toml").write_text(definition + features)
+    Path("forks.toml").write_text('stream = "stream.toml"\n')
+
+
+def test_a_check_says_what_many_columns_cost() -> None:
+    wide(400, 1)
+    found = run("check").stderr
+    assert re.search(r"warning: the learner has \d+ features, so an event takes about 0\.\d ms, and", found)
+    assert len(json.loads(run("check", "--json").stdout)["warnings"]) == 1
+    wide(1000, 3)
+    with pytest.raises(ConfigError, match=r"learner: .* an event takes about 2\d\.\d ms, 20 at most: leave"):
+        ModelFactory(load(Path("forks.toml")))
