@@ -53,7 +53,7 @@ outcomes = 500
 SHAPES = {
     "none": ("", "[stream.running]\ncuisine = {}\n"),
     "one": (
-        "",
+        'crosses = ["pairs", ["who", "distance", "slot"]]\n',
         """
 [stream.entities]
 courier = "/courier"
@@ -94,6 +94,15 @@ learner = "nogd"
 [challengers.mistakes]
 learner = "projectron"
 """
+SPARSE = (
+    "[stream.features]\n",
+    """[stream.features]
+who = { kind = "id", entity = "courier" }
+slot = { kind = "hour", encoding = "category" }
+note = { kind = "text", field = "/note", words = 6, missing = "" }
+""",
+)
+"""Features that have weights of their own beside categories, in the stream with one entity."""
 OTHER_COLUMNS = (("columns = 8", "columns = 16"), ('"/cuisine"', '"/cuisine", columns = 16'))
 """What changes the columns of a category, where it has some and where it has none."""
 ENTITIES = {"none": [], "one": ["courier"], "three": ["restaurant", "courier", "district"]}
@@ -114,6 +123,8 @@ def messages(shape: str, interactions: str, labels: str) -> list[Message]:
         order = ids | {"at": at, "route": {"km": km}, "cuisine": cuisine, "load": [chance.random(), 1.0]}
         if chance.random() < 0.3:
             order["express"] = True
+        if shape == "one":
+            order["note"] = f"Ring TWICE, {cuisine} for {who['courier']}"
         key = str(ids["order"] if shape == "none" else who["courier"]).encode()
         found.append(Message(interactions, key, encode(order), at))
         arrival = ids | {"arrived": at + 1_200_000, "on_time": chance.random() > late}
@@ -137,6 +148,7 @@ def test_any_number_of_entities_and_features_are_learned_over_kills(
     if shape == "one":
         definition = definition.replace("[stream.labels]", '[stream.labels]\nweight = "/worth"') + WEIGHTED
         definition = definition.replace(", columns = 8", "")  # its values have weights of their own
+        definition = definition.replace(*SPARSE)
     pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / shape, definition)
     sent = messages(shape, *pipeline.topics.inputs)
     pipeline.produce(sent)
