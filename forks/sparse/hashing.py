@@ -30,7 +30,8 @@ def category(value: object) -> float:
     >>> category("pizza"), category(7) == category("7")
     (3487400559.0, True)
     """
-    return float(crc32(str(value).encode("utf-8", "surrogatepass")))
+    text = value if type(value) is str else str(value)
+    return float(crc32(text.encode("utf-8", "surrogatepass")))
 
 
 @njit(cache=True, forceinline=True)

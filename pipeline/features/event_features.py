@@ -158,6 +158,8 @@ def _column(
     if isinstance(feature, IdFeature):
         field: str = entity_fields(len(stream.entities))[[*stream.entities].index(feature.entity)]
         convert: Callable[[Any], object] = category
+    elif is_sparse(feature) and feature.missing is None:
+        field, convert = feature_field(number), category  # a value is never missing
     else:
         field, convert = feature_field(number), conversion(name, feature)
 
