@@ -47,15 +47,17 @@ class Part:
     """A part of a table's key."""
 
     entity: bool
-    """Whether it is an entity, or a category of the message."""
+    """Whether it is an entity, or a category or a number of the message."""
     place: int
     """The number of the entity, or the place of the category among the features of messages
     and tables."""
+    bins: Literal["number", "logarithm"] | None = None
+    """For a number, which counts by its bin, whether the feature is its logarithm; None for a category."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """Running statistics by an entity, by a category, or by a pair of these."""
+    """Running statistics by an entity, by a category, by a number in bins, or by a pair of these."""
 
     name: str
     """The name of its entries in snapshots, shares and gauges, such as `users`."""
@@ -272,6 +274,16 @@ def _declared(stream: Stream, kind: FeatureKind) -> tuple[Mapping[str, RunningTa
     return declared, None
 
 
+def _part(name: str, stream: Stream, event_names: list[str]) -> Part:
+    if name in stream.entities:
+        return Part(True, [*stream.entities].index(name))
+    feature = (stream.features | dict(stream.table_features()))[name]
+    bins: Literal["number", "logarithm"] | None = None
+    if isinstance(feature, NumberFeature):
+        bins = "logarithm" if feature.log else "number"
+    return Part(False, event_names.index(name), bins)
+
+
 def _table(  # noqa: PLR0917 - what a definition says
     name: str,
     table: RunningTable,
@@ -280,11 +292,7 @@ def _table(  # noqa: PLR0917 - what a definition says
     numbers: Mapping[str, int],
     effects: tuple[str, str] | None,
 ) -> TableLayout:
-    entities = [*stream.entities]
-    parts = tuple(
-        Part(True, entities.index(part)) if part in stream.entities else Part(False, event_names.index(part))
-        for part in table.of or (name,)
-    )
+    parts = tuple(_part(part, stream, event_names) for part in table.of or (name,))
     features = table.features
     if features is None:
         features = ADJUSTED if name in (effects or ()) else MEANS

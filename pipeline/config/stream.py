@@ -20,6 +20,7 @@ from pipeline.config.stream_features import (
     FieldFeature,
     IdFeature,
     LiveTable,
+    NumberFeature,
     RunningTable,
     is_sparse,
 )
@@ -340,13 +341,13 @@ class Stream(Section):
         crossed = {*self.entities} | {
             name
             for name, each in (*self.features.items(), *self.table_features())
-            if isinstance(each, CategoryFeature) or is_sparse(each)
+            if isinstance(each, CategoryFeature | NumberFeature) or is_sparse(each)
         }
         for name, table in (self.running or {}).items():
             for part in table.of or (name,):
                 if part not in crossed:
                     raise ValueError(
-                        f"running.{name} is of {part}, which is neither an entity nor a category: there are "
+                        f"running.{name} is of {part}, which is no entity, category or number: there are "
                         f"{', '.join(sorted(crossed)) or 'none'}"
                     )
             if len(set(table.of or ())) != len(table.of or ()):
@@ -372,6 +373,11 @@ class Stream(Section):
             "leaning_value_mean": ("leans_on", table.leans_on is not None),
             "recent_label_mean": ("half_life", table.half_life is not None),
             "recent_value_mean": ("half_life", table.half_life is not None),
+            "log_recent_count": ("half_life", table.half_life is not None),
+            "recent_residual": (
+                "half_life, and the stream effects",
+                table.half_life is not None and self.effects is not None,
+            ),
             "effect": ("to be one of effects", name in (self.effects or ())),
             "noise": ("to be one of effects", name in (self.effects or ())),
         }

@@ -149,6 +149,8 @@ RunningFeature: TypeAlias = Literal[
     "leaning_value_mean",
     "recent_label_mean",
     "recent_value_mean",
+    "recent_residual",
+    "log_recent_count",
     "log_since_last",
     "effect",
     "noise",
@@ -164,10 +166,10 @@ def _distinct(names: tuple[RunningFeature, ...]) -> tuple[RunningFeature, ...]:
 
 
 class RunningTable(Section):
-    """Running statistics by an entity, by a category, or by a pair of these."""
+    """Running statistics by an entity, by a category, by a number in bins, or by a pair of these."""
 
     of: tuple[str, ...] | None = Field(None, min_length=1, max_length=2)
-    """The names of one or two entities or categories; None for the one that the table is called by."""
+    """The names of one or two of these; None for the one that the table is called by."""
     features: Annotated[tuple[RunningFeature, ...], AfterValidator(_distinct)] | None = Field(
         None, min_length=1
     )

@@ -14,6 +14,7 @@ from pipeline.config.feature_layout import EFFECTS_LOGIT, FeatureKind, FeatureLa
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.stream_features import RunningFeature
 from pipeline.features import totals
+from pipeline.features.effect_arrays import ITEM_EFFECT, USER_EFFECT
 from pipeline.features.event_features import EventFeatures
 from pipeline.features.live_tables import TableFeatures, tables_of
 
@@ -27,6 +28,8 @@ _CODES: Final[Mapping[RunningFeature, int]] = MappingProxyType(
         "leaning_value_mean": totals.LEANING_VALUE_MEAN,
         "recent_label_mean": totals.RECENT_LABEL_MEAN,
         "recent_value_mean": totals.RECENT_VALUE_MEAN,
+        "recent_residual": totals.RECENT_RESIDUAL,
+        "log_recent_count": totals.LOG_RECENT_COUNT,
         "log_since_last": totals.LOG_SINCE_LAST,
         "effect": totals.ELSEWHERE,
         "noise": totals.ELSEWHERE,
@@ -123,6 +126,20 @@ class FeatureSet:
             begin += len(table.names)
         return tuple(found)
 
+    def expected_signals(self, features: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the signals that effects expected of events with these features; None without effects.
+
+        Parameters
+        ----------
+        features
+            The features as predictions carry them, shape (n, features).
+        """
+        if not self.effect_columns:
+            return None
+        user, item = self.effect_columns[USER_EFFECT], self.effect_columns[ITEM_EFFECT]
+        expected: NDArray[np.float64] = features[:, user] + features[:, item]
+        return expected
+
     def places(self, feature: RunningFeature) -> list[int]:
         """Return the places of a feature of all tables, in their order."""
         every = [each for table in self.layout.tables for each in table.features]
@@ -182,6 +199,8 @@ def _leans_on(table: TableLayout) -> int:
 
 def columns_of(table: TableLayout) -> int:
     """Return how many columns the totals of a table need: see `pipeline.features.totals`."""
+    if "recent_residual" in table.features:
+        return totals.RESIDUAL_COLUMNS
     if table.half_life is not None:
         return totals.RECENT_COLUMNS
     return totals.TIMED_COLUMNS if "log_since_last" in table.features else totals.BASE_COLUMNS

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.config.feature_layout import Part
-from pipeline.config.stream_features import MAX_COLUMNS
 from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.binary import TARGET
 from pipeline.features.effect_arrays import EffectArrays
+from pipeline.features.category_keys import category_keys
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet, columns_of
 from pipeline.features.statistics_run import StatisticsRun
@@ -137,9 +137,20 @@ class RunningStatistics:
         value: float,
         timestamp: int = 0,
         values: Sequence[float] = (),
+        expected: float = 0.0,
     ) -> None:
-        """Count a label of an event: whether it is positive, and its value."""
-        self._run_one(1, ids, timestamp, values, value, None, label)
+        """Count a label of an event: whether it is positive, and its value.
+
+        Parameters
+        ----------
+        ids, timestamp, values
+            As in `features`.
+        label, value
+            The label.
+        expected
+            The signal that effects expected: see `pipeline.features.feature_set.FeatureSet.expected_signals`.
+        """
+        self._run_one(1, ids, timestamp, values, value, None, label, expected)
 
     def _run_one(  # noqa: PLR0917 - columns of one event
         self,
@@ -150,6 +161,7 @@ class RunningStatistics:
         value: float,
         former: float | None,
         label: bool = False,
+        expected: float = 0.0,
     ) -> list[list[float]]:
         found: list[list[float]] = self.run(
             np.array([step]),
@@ -159,6 +171,7 @@ class RunningStatistics:
             np.array([timestamp]),
             np.array([values], dtype=np.float64),
             None if former is None else np.array([float(former)]),
+            np.array([float(expected)]),
         ).tolist()
         return found
 
@@ -171,6 +184,7 @@ class RunningStatistics:
         timestamps: Integers | None = None,
         values: Floats | None = None,
         formers: Floats | None = None,
+        expected: Floats | None = None,
     ) -> Floats:
         """Look up features and count labels in a given order, with the same bits as one by one.
 
@@ -189,6 +203,9 @@ class RunningStatistics:
             The features that messages have by themselves, shape (n, features); None for none.
         formers
             The values of labels that are replaced, shape (n,); None where none is.
+        expected
+            The signals that effects expected of the events that an earlier call looked up, shape (n,); None
+            where no feature needs them.
 
         Returns
         -------
@@ -200,7 +217,7 @@ class RunningStatistics:
         ValueError
             The columns differ in length, or a step is out of range. Nothing has changed.
         """
-        run = self.begin(ids, labels, label_values, timestamps, values, formers)
+        run = self.begin(ids, labels, label_values, timestamps, values, formers, expected)
         try:
             run.check_order(order)
         except ValueError:
@@ -216,26 +233,31 @@ class RunningStatistics:
         timestamps: Integers | None = None,
         values: Floats | None = None,
         formers: Floats | None = None,
+        expected: Floats | None = None,
+        origins: Integers | None = None,
     ) -> StatisticsRun:
         """Begin what `run` does, for a caller that runs the steps in compiled code.
 
         The parameters, and what is raised, are those of `run`. Nothing else may change the statistics before
-        it is finished.
+        it is finished. `origins` are the events that were predicted, shape (n,), if some are there for one
+        more label of these.
         """
         n = len(labels)
+        expected = np.zeros(n) if expected is None else expected
+        origins = np.arange(n) if origins is None else origins
         timestamps = np.zeros(n, dtype=np.int64) if timestamps is None else timestamps
         values = np.empty((n, 0)) if values is None else values
         lengths = [*map(len, ids), n, len(label_values), len(timestamps), len(values)]
         if len(set(lengths)) > 1:
             raise ValueError(f"ids, labels, values and timestamps must have one length, not {lengths}")
-        return StatisticsRun(self, ids, labels, label_values, timestamps, values, formers)
+        return StatisticsRun(
+            self, ids, labels, label_values, timestamps, values, formers, expected, origins
+        )
 
     def keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]:
         """Return the keys of events in a table."""
         columns = [
-            ids[part.place]
-            if part.entity
-            else np.clip(values[:, part.place], -1, MAX_COLUMNS).astype(np.int64).tolist()
+            ids[part.place] if part.entity else category_keys(part, values[:, part.place])
             for part in self.feature_set.layout.tables[number].parts
         ]
         return columns[0] if len(columns) == 1 else [*zip(*columns, strict=True)]

@@ -1,11 +1,11 @@
-"""The compiled loop of the running statistics: each table and the effects, one after the other."""
+"""The compiled loop of the running statistics: rings, effects and the totals of each table, one after the other."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from forks.jit import njit
-from pipeline.features.effect_arrays import EffectArrays
+from pipeline.features.effect_arrays import ITEM_EFFECT, USER_EFFECT, EffectArrays
 from pipeline.features.effects import run as run_effects
 from pipeline.features.totals import (
     EVERYTHING,
@@ -16,6 +16,7 @@ from pipeline.features.totals import (
     Integers,
     make_running_features,
     run_everything,
+    run_ring,
     run_table,
     run_tags,
 )
@@ -39,6 +40,8 @@ class StatisticsEvents(NamedTuple):
         Positions of the lists of each event's tags, and of the groups of its item.
     signals, formers
         See `pipeline.features.effects.run`.
+    expected, origins : ndarray, shape (n,)
+        See `pipeline.features.totals.run_table`. What is expected of an event that is looked up is written.
     found : ndarray, shape (tables + 2, n, columns), float64
         Totals that are looked up, from `pipeline.features.totals.EVERYTHING` on.
     effects_found : ndarray, shape (n, 5), float64
@@ -54,6 +57,8 @@ class StatisticsEvents(NamedTuple):
     item_lists: Integers
     signals: Floats
     formers: Floats
+    expected: Floats
+    origins: Integers
     found: Floats
     effects_found: Floats
 
@@ -64,7 +69,7 @@ class Tables(NamedTuple):
     Attributes
     ----------
     totals, rings
-        Those of each table, see `pipeline.features.totals.run_table`; empty ones behind them.
+        Those of each table, see `pipeline.features.totals`; empty ones behind them.
     half_lives : ndarray, shape (tables,), float64
         Milliseconds after which an event counts half in recent totals.
     capacities : ndarray, shape (tables,), int64
@@ -126,18 +131,12 @@ def run_statistics(
     run_everything(order, labels, summands, changes, tables.everything, found[EVERYTHING])
     run_tags(order, events.tag_lists, labels, summands, changes, tables.tags, tables.packed, found[TAGS])
     for number in range(tables.half_lives.shape[0]):
-        tables.capacities[number] = run_table(
+        tables.capacities[number] = run_ring(
             order,
+            labels.shape[0],
             events.rows[number],
-            events.times,
-            labels,
-            summands,
-            changes,
-            tables.half_lives[number],
-            tables.totals[number],
             tables.rings[number],
             tables.capacities[number],
-            found[FIRST_TABLE + number],
             evicted[number, begin:end],
         )
     if tables.adjusted.shape[0] > 0:
@@ -156,6 +155,33 @@ def run_statistics(
             tables.packed,
             events.effects_found,
         )
+        _expect(order, events.effects_found, events.expected)
+    for number in range(tables.half_lives.shape[0]):
+        run_table(
+            order,
+            events.rows[number],
+            events.times,
+            labels,
+            summands,
+            changes,
+            events.signals,
+            events.formers,
+            events.expected,
+            events.origins,
+            tables.half_lives[number],
+            tables.totals[number],
+            evicted[number, begin:end],
+            found[FIRST_TABLE + number],
+        )
+
+
+@njit(cache=True)
+def _expect(order: Integers, effects_found: Floats, expected: Floats) -> None:
+    """Write the signals that effects expect of the events that are looked up."""
+    for step in range(order.shape[0]):
+        event = order[step]
+        if event < expected.shape[0]:
+            expected[event] = effects_found[event, USER_EFFECT] + effects_found[event, ITEM_EFFECT]
 
 
 @njit(cache=True, nogil=True)

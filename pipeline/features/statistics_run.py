@@ -63,8 +63,10 @@ class StatisticsRun:
     ----------
     statistics
         They change.
-    ids, labels, label_values, timestamps, values, formers
+    ids, labels, label_values, timestamps, values, formers, expected
         As in `pipeline.features.statistics.RunningStatistics.run`.
+    origins : ndarray, shape (n,), int64
+        See `pipeline.features.totals.run_table`.
 
     Attributes
     ----------
@@ -81,6 +83,8 @@ class StatisticsRun:
         timestamps: Integers,
         values: Floats,
         formers: Floats | None,
+        expected: Floats,
+        origins: Integers,
     ) -> None:
         self._statistics, self._n, self._kinds = statistics, len(labels), 2 if formers is None else 3
         n, tables, target = self._n, statistics.tables, statistics.target
@@ -113,6 +117,8 @@ class StatisticsRun:
             item_lists,
             signals,
             former_signals,
+            expected,
+            origins,
             found,
             effects_found,
         )

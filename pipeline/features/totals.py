@@ -1,10 +1,12 @@
 """The arithmetic of the running statistics, compiled: sums over labels, and the features made of them.
 
 Totals are rows of sums over labels: their number, the number of positive ones, and their values; where it is
-wanted, the time of the newest event, and the same three sums with weights that halve with event time. The
-rows of a table form a ring in the order of their updates: the next row to be evicted is the oldest.
+wanted, the time of the newest event, the same three sums with weights that halve with event time, and that of
+residuals: what effects leave of the signals. The rows of a table form a ring in the order of their updates:
+the next row to be evicted is the oldest.
 
-Each table is run alone over the steps of a batch: a step looks up an event's totals, or counts its label.
+Each table is run alone over the steps of a batch: a step looks up an event's totals, or counts its label. Its
+ring is run before, since effects have to know which rows are evicted, and residuals what effects expected.
 Then all features are made of the totals looked up. Every sum is made in the order of the steps, so that an
 event's features have the same bits whether it is processed alone or among many. The functions release
 Python's global lock.
@@ -34,10 +36,16 @@ DECIMALS = 6
 record."""
 _UNIT = float(10**DECIMALS)
 
-EVENTS, LABELS, VALUES, NEWEST, RECENT_EVENTS, RECENT_LABELS, RECENT_VALUES = range(7)
+EVENTS, LABELS, VALUES, NEWEST, RECENT_EVENTS, RECENT_LABELS, RECENT_VALUES, RECENT_RESIDUALS = range(8)
 """The columns of totals."""
-BASE_COLUMNS, TIMED_COLUMNS, RECENT_COLUMNS = 3, 4, 7
-"""Columns of a table: the first three, those and the time of the newest event in milliseconds, or all."""
+BASE_COLUMNS, TIMED_COLUMNS, RECENT_COLUMNS, RESIDUAL_COLUMNS = 3, 4, 7, 8
+"""Columns of a table: the first three, those and the time of the newest event in milliseconds, those and the
+recent sums over labels, or all."""
+
+RESIDUAL_WEIGHT = 1.0
+"""Labels without a residual that count in the mean of recent residuals, chosen on KuaiRand's first week."""
+MAX_RESIDUAL = 2.0
+"""Larger residuals count as this one: signals are in [-1, 1], and so is nearly all that effects expect."""
 
 OLDER, NEWER = range(2)
 """The columns of a ring of rows."""
@@ -60,8 +68,10 @@ EVERYTHING, TAGS, FIRST_TABLE = range(3)
     LEANING_VALUE_MEAN,
     RECENT_LABEL_MEAN,
     RECENT_VALUE_MEAN,
+    RECENT_RESIDUAL,
+    LOG_RECENT_COUNT,
     LOG_SINCE_LAST,
-) = range(9)
+) = range(11)
 """Features that are made of totals."""
 ELSEWHERE = -1
 """The code of a feature that is made elsewhere."""
@@ -143,6 +153,41 @@ def run_tags(
 
 
 @njit(cache=True, nogil=True)
+def run_ring(
+    order: Integers, n: int, rows: Integers, ring: Integers, capacity: int, evicted: Integers
+) -> int:
+    """Run the steps of `order` over the ring of a table: a label makes its row the newest.
+
+    Parameters
+    ----------
+    order
+        As for `run_everything`.
+    n
+        The number of events.
+    rows : ndarray, shape (n,), int64
+        Each event's row.
+    ring
+        The rows in the order of updates; changed.
+    capacity
+        New rows before one is evicted.
+    evicted : ndarray, shape (steps,), int64
+        Written: the row that each step evicts, or `NO_ROW`. A later step may use such a row again.
+
+    Returns
+    -------
+    int
+        What is left of the capacity.
+    """
+    for step in range(order.shape[0]):
+        event = order[step] - n
+        if 0 <= event < n:
+            new = ring[rows[event], OLDER] == UNLINKED
+            evicted[step] = _touch(ring, rows[event], capacity)
+            capacity -= new and evicted[step] == NO_ROW
+    return capacity
+
+
+@njit(cache=True, nogil=True)
 def run_table(
     order: Integers,
     rows: Integers,
@@ -150,13 +195,15 @@ def run_table(
     labels: Booleans,
     values: Floats,
     changes: Floats,
+    signals: Floats,
+    formers: Floats,
+    expected: Floats,
+    origins: Integers,
     half_life: float,
     totals: Floats,
-    ring: Integers,
-    capacity: int,
-    found: Floats,
     evicted: Integers,
-) -> int:
+    found: Floats,
+) -> None:
     """Run the steps of `order` over the totals of a table, shape (rows, columns), as `run_everything`.
 
     Recent totals are looked up as of the event's time.
@@ -171,21 +218,20 @@ def run_table(
         Times of the events, in milliseconds.
     labels, values, changes
         As for `run_everything`. What an entity that was evicted counted is gone, and does not change.
+    signals, formers
+        See `pipeline.features.effects.run`; read for residuals alone, as the next two.
+    expected : ndarray, shape (n,), float64
+        The signal that effects expected of each event when it was predicted.
+    origins : ndarray, shape (n,), int64
+        The event that was predicted: another than i where i is there for one more label of it.
     half_life
         Milliseconds after which an event counts half in recent totals.
-    totals, ring
+    totals
         The table; changed.
-    capacity
-        New rows before one is evicted.
+    evicted : ndarray, shape (steps,), int64
+        The row that each step evicts: see `run_ring`.
     found
         As for `run_everything`.
-    evicted : ndarray, shape (steps,), int64
-        The row that each step evicts, or `NO_ROW`. A later step may use such a row again.
-
-    Returns
-    -------
-    int
-        What is left of the capacity.
     """
     n = found.shape[0]
     columns = totals.shape[1]
@@ -195,26 +241,29 @@ def run_table(
             row = rows[event]
             for column in range(columns):
                 found[event, column] = totals[row, column]
-            if columns == RECENT_COLUMNS:
+            if columns >= RECENT_COLUMNS:
                 share = kept(times[event] - totals[row, NEWEST], half_life)
-                for column in range(RECENT_EVENTS, RECENT_COLUMNS):
+                for column in range(RECENT_EVENTS, columns):
                     found[event, column] *= share
             continue
         if event >= 2 * n:
             event -= 2 * n
-            if ring[rows[event], OLDER] != UNLINKED:
-                _change_timed(totals, rows[event], float(times[event]), changes[event], half_life)
+            row = rows[event]
+            if totals[row, EVENTS] > 0.0:
+                _change_timed(totals, row, float(times[event]), changes[event], half_life)
+                if columns == RESIDUAL_COLUMNS:
+                    change = signals[event] - formers[event]
+                    _change_residual(totals, row, float(times[event]), change, half_life)
             continue
         event -= n
         row = rows[event]
-        new = ring[row, OLDER] == UNLINKED
-        evicted_row = _touch(totals, ring, row, capacity)
-        capacity -= new and evicted_row == NO_ROW
-        evicted[step] = evicted_row
+        _forget(totals, evicted[step])
         _add(totals, row, labels[event], values[event])
         if columns > BASE_COLUMNS:
-            _add_timed(totals, row, float(times[event]), labels[event], values[event], half_life)
-    return capacity
+            residual = 0.0
+            if columns == RESIDUAL_COLUMNS:
+                residual = _residual(signals[event], expected[origins[event]])
+            _add_timed(totals, row, float(times[event]), labels[event], values[event], residual, half_life)
 
 
 @njit(cache=True, nogil=True)
@@ -228,9 +277,9 @@ def merge_shared(
     for number in range(rows.shape[0]):
         row = rows[number]
         new = ring[row, OLDER] == UNLINKED
-        evicted_row = _touch(totals, ring, row, capacity)
-        capacity -= new and evicted_row == NO_ROW
-        evicted[number] = evicted_row
+        evicted[number] = _touch(ring, row, capacity)
+        capacity -= new and evicted[number] == NO_ROW
+        _forget(totals, evicted[number])
         for column in range(BASE_COLUMNS):
             totals[row, column] += sums[number, column]
 
@@ -304,6 +353,11 @@ def make_running_features(codes: Integers, times: Integers, found: Floats, begin
                 value = _smoothed(
                     found[own, event, RECENT_VALUES], found[own, event, RECENT_EVENTS], value_prior
                 )
+            elif code == RECENT_RESIDUAL:
+                weight = found[own, event, RECENT_EVENTS] + RESIDUAL_WEIGHT
+                value = found[own, event, RECENT_RESIDUALS] / weight
+            elif code == LOG_RECENT_COUNT:
+                value = log1p(found[own, event, RECENT_EVENTS])
             else:
                 since = NEVER + 0.0 * events  # NaN stays
                 if found[own, event, EVENTS] > 0.0:
@@ -313,7 +367,7 @@ def make_running_features(codes: Integers, times: Integers, found: Floats, begin
 
 
 @njit(cache=True)
-def _touch(totals: Floats, ring: Integers, row: int, capacity: int) -> int:
+def _touch(ring: Integers, row: int, capacity: int) -> int:
     """Make a row the newest of its ring; return the row that is evicted for it, or `NO_ROW`."""
     evicted = NO_ROW
     if ring[row, OLDER] != UNLINKED:
@@ -322,8 +376,6 @@ def _touch(totals: Floats, ring: Integers, row: int, capacity: int) -> int:
         evicted = ring[NO_ROW, NEWER]
         _unlink(ring, evicted)
         ring[evicted, OLDER] = UNLINKED
-        for column in range(totals.shape[1]):
-            totals[evicted, column] = 0.0
     newest = ring[NO_ROW, OLDER]
     ring[newest, NEWER] = row
     ring[row, OLDER] = newest
@@ -340,6 +392,14 @@ def _unlink(ring: Integers, row: int) -> None:
 
 
 @njit(cache=True)
+def _forget(totals: Floats, evicted: int) -> None:
+    """Empty the totals of a row that is evicted; `NO_ROW` for none."""
+    if evicted != NO_ROW:
+        for column in range(totals.shape[1]):
+            totals[evicted, column] = 0.0
+
+
+@njit(cache=True)
 def _add(totals: Floats, row: int, label: bool, value: float) -> None:
     totals[row, EVENTS] += 1.0
     totals[row, LABELS] += label
@@ -347,19 +407,24 @@ def _add(totals: Floats, row: int, label: bool, value: float) -> None:
 
 
 @njit(cache=True)
-def _add_timed(totals: Floats, row: int, time: float, label: bool, value: float, half_life: float) -> None:
+def _add_timed(
+    totals: Floats, row: int, time: float, label: bool, value: float, residual: float, half_life: float
+) -> None:
     """Count a label in the recent totals, which are as of the newest event."""
     age = totals[row, NEWEST] - time
     totals[row, NEWEST] = max(time, totals[row, NEWEST])
-    if totals.shape[1] == RECENT_COLUMNS:
+    columns = totals.shape[1]
+    if columns >= RECENT_COLUMNS:
         if age < 0.0:
             share = kept(-age, half_life)
-            for column in range(RECENT_EVENTS, RECENT_COLUMNS):
+            for column in range(RECENT_EVENTS, columns):
                 totals[row, column] *= share
         weight = kept(age, half_life)
         totals[row, RECENT_EVENTS] += weight
         totals[row, RECENT_LABELS] += weight * label
         totals[row, RECENT_VALUES] += weight * value
+        if columns == RESIDUAL_COLUMNS:
+            totals[row, RECENT_RESIDUALS] += weight * residual
 
 
 @njit(cache=True)
@@ -373,11 +438,26 @@ def _change(totals: Floats, row: int, change: Floats) -> None:
 def _change_timed(totals: Floats, row: int, time: float, change: Floats, half_life: float) -> None:
     """Change the totals of a table, recent ones by what the event counts by now."""
     _change(totals, row, change)
-    if totals.shape[1] == RECENT_COLUMNS:
+    if totals.shape[1] >= RECENT_COLUMNS:
         share = kept(totals[row, NEWEST] - time, half_life)
         labels = max(totals[row, RECENT_LABELS] + share * change[0], 0.0)
         totals[row, RECENT_LABELS] = min(labels, totals[row, RECENT_EVENTS])
         totals[row, RECENT_VALUES] = max(totals[row, RECENT_VALUES] + share * change[1], 0.0)
+
+
+@njit(cache=True)
+def _change_residual(totals: Floats, row: int, time: float, change: float, half_life: float) -> None:
+    """Change the recent residuals of a table by what the event counts by now."""
+    share = kept(totals[row, NEWEST] - time, half_life)
+    limit = MAX_RESIDUAL * totals[row, RECENT_EVENTS]
+    residuals = totals[row, RECENT_RESIDUALS] + share * change
+    totals[row, RECENT_RESIDUALS] = min(max(residuals, -limit), limit)
+
+
+@njit(cache=True)
+def _residual(signal: float, expected: float) -> float:
+    """Return what is left of a signal."""
+    return min(max(signal - expected, -MAX_RESIDUAL), MAX_RESIDUAL)
 
 
 @njit(cache=True)

@@ -356,6 +356,7 @@ class Model:
             timestamps,
             features[:, self.features.running :],
             None if former is None else former.values,
+            self.features.expected_signals(features),
         )
 
     def _learn_label(self, outcome: Outcome) -> None:
@@ -411,7 +412,9 @@ class Model:
         for shadow in self.challengers.values():
             shadow.learn_one(x, label, weight)
         values, positive = features[self.features.running :], self.target.is_positive(label)
-        self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values)
+        signals = self.features.expected_signals(np.array([features], dtype=np.float64))
+        expected = 0.0 if signals is None else float(signals[0])
+        self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values, expected)
 
     def _run_learners(  # noqa: PLR0917 - those of `run`
         self,

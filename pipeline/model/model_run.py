@@ -111,6 +111,7 @@ class ModelRun:
         """
         model, features, target, own = self._model, self._features, self._model.target, self._own
         n, loss, former = len(features), model.learner.settings.loss, self._former
+        origins = np.concatenate([np.arange(own.stop), self._again])
         x = model.events(self._interactions, features)
         learner = model.learner.begin(
             x,
@@ -127,10 +128,11 @@ class ModelRun:
             self._interactions.timestamps,
             features[:, model.features.running :],
             None if former is None else former.values,
+            model.features.expected_signals(features),
+            origins,
         )
         statistics.check_order(order)
-        origins = np.concatenate([np.arange(own.stop), self._again])[order % n]
-        planned = Planned(order, origins, labels.came, labels.replaces, labels.learned)
+        planned = Planned(order, origins[order % n], labels.came, labels.replaces, labels.learned)
         steps, scores = len(order), np.full(n, np.nan)
         kept = Kept(
             np.array([0, 0, 0, 0, own.start, own.start]),

@@ -34,6 +34,7 @@ from pipeline.features.effect_arrays import (
     USER_COLUMNS,
 )
 from pipeline.features.statistics import RunningStatistics
+from pipeline.features.totals import MAX_RESIDUAL, RECENT_COLUMNS, RECENT_EVENTS
 from pipeline.model.model import Model
 from pipeline.model.rival import RIVALS, RivalSettings
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
@@ -371,15 +372,18 @@ def check_sparse(state: State) -> None:
 
 
 def check_totals(name: str, totals: NDArray[np.float64]) -> None:
-    """Check totals, shape (n, columns): events, of which some are positive labels, and sums of values.
+    """Check totals, shape (n, columns): events, of which some are positive labels, sums of values and so on.
 
     Raises
     ------
     ValueError
         No labels add up to such totals.
     """
-    if not np.isfinite(totals).all() or totals.min(initial=0.0) < 0.0 or (totals[:, 1] > totals[:, 0]).any():
+    sums, residuals = totals[:, :RECENT_COLUMNS], totals[:, RECENT_COLUMNS:]
+    if not np.isfinite(totals).all() or sums.min(initial=0.0) < 0.0 or (sums[:, 1] > sums[:, 0]).any():
         raise ValueError(f"{name} are not totals of labels")
+    if residuals.size and (np.abs(residuals[:, 0]) > MAX_RESIDUAL * sums[:, RECENT_EVENTS] + ROUNDING).any():
+        raise ValueError(f"{name} have larger residuals than labels leave")
 
 
 def check_effects(effects: EffectsState, users: int, items: int) -> None:

@@ -16,8 +16,11 @@ from collections.abc import Sequence
 from operator import add
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
 from pipeline.config.feature_layout import FeatureLayout, Part
 from pipeline.features.binary import TARGET
+from pipeline.features.category_keys import category_keys
 from pipeline.features.entities import Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.target import Target
@@ -187,7 +190,12 @@ class Outbox:
 def _key(parts: Sequence[Part], ids: Sequence[Id], example: Example, layout: FeatureLayout) -> Key:
     """Return the key of an example in a table."""
     running = len(layout.running_names)
-    key = [ids[part.place] if part.entity else int(example.features[running + part.place]) for part in parts]
+    key = [
+        ids[part.place]
+        if part.entity
+        else category_keys(part, np.array([example.features[running + part.place]]))[0]
+        for part in parts
+    ]
     return key[0] if len(key) == 1 else (key[0], key[1])
 
 

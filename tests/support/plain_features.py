@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Any
 
 from pipeline.config.feature_layout import FeatureLayout, TableLayout
@@ -22,6 +23,8 @@ class History:
     """The labels of a key: time in milliseconds, whether positive, and value."""
 
     labels: list[tuple[int, bool, float]] = field(default_factory=list)
+    residuals: list[float] = field(default_factory=list)
+    """What was left of the signal of each."""
 
     def sums(self) -> tuple[float, float, float]:
         return (
@@ -30,7 +33,7 @@ class History:
             math.fsum(value for *_, value in self.labels),
         )
 
-    def recent(self, now: int, half_life: int) -> tuple[float, float, float]:
+    def recent(self, now: int, half_life: int) -> tuple[float, float, float, float]:
         """Return sums with weights that halve with each half-life, from the newest event on."""
         newest = max((time for time, *_ in self.labels), default=0)
         now = max(now, newest)
@@ -40,6 +43,7 @@ class History:
             math.fsum(weights),
             math.fsum(weight * label for weight, (_, label, _) in pairs),
             math.fsum(weight * value for weight, (_, _, value) in pairs),
+            math.fsum(map(mul, weights, self.residuals)),
         )
 
 
@@ -52,14 +56,22 @@ class PlainFeatures:
         self._everything = History()
 
     def update(
-        self, ids: Sequence[Id], label: bool, value: float, time: int, values: Sequence[float]
+        self,
+        ids: Sequence[Id],
+        label: bool,
+        value: float,
+        time: int,
+        values: Sequence[float],
+        expected: float = 0.0,
     ) -> None:
+        residual = min(max(self._target.signal(value) - expected, -2.0), 2.0)
         new = (time, label, self._target.summand(value))
         self._everything.labels.append(new)
         for layout, table in zip(self._layout.tables, self._tables, strict=True):
             key = _key(layout, ids, values)
             table[key] = table.pop(key, History())
             table[key].labels.append(new)
+            table[key].residuals.append(residual)
             if len(table) > self._limit:
                 table.popitem(last=False)
 
@@ -79,7 +91,17 @@ class PlainFeatures:
 
 
 def _key(layout: TableLayout, ids: Sequence[Id], values: Sequence[float]) -> tuple[Any, ...]:
-    return tuple(ids[part.place] if part.entity else values[part.place] for part in layout.parts)
+    return tuple(
+        ids[part.place] if part.entity else _category(values[part.place], part.bins) for part in layout.parts
+    )
+
+
+def _category(value: float, bins: str | None) -> float:
+    """Return a category, or the bin of a number."""
+    if bins is None:
+        return value
+    logarithm = abs(value) if bins == "logarithm" else math.log1p(abs(value))
+    return math.copysign(math.floor(2.0 * logarithm / math.log(2.0)), value)
 
 
 def _known(
@@ -89,7 +111,7 @@ def _known(
     events, labels, sums = own.sums()
     group = History() if layout.leans_on is None else every[layout.leans_on]
     others, other_labels, other_sums = group.sums()
-    recent, recent_labels, recent_sums = own.recent(time, layout.half_life or 1)
+    recent, recent_labels, recent_sums, residuals = own.recent(time, layout.half_life or 1)
     newest = max((at for at, *_ in own.labels), default=time - 1_000 * NEVER)
     mean = _mean(labels, events, prior[0])
     return {
@@ -101,6 +123,8 @@ def _known(
         "leaning_value_mean": _mean(sums, events, _mean(other_sums, others, prior[1])),
         "recent_label_mean": _mean(recent_labels, recent, prior[0]),
         "recent_value_mean": _mean(recent_sums, recent, prior[1]),
+        "recent_residual": residuals / (recent + 1.0),
+        "log_recent_count": math.log1p(recent),
         "log_since_last": math.log1p(max(0, time - newest) / 1_000),
     }
 
