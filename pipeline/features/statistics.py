@@ -205,7 +205,7 @@ class RunningStatistics:
             The values of labels that are replaced, shape (n,); None where none is.
         expected
             The signals that effects expected of the events that an earlier call looked up, shape (n,); None
-            where no feature needs them.
+            where no feature needs them. Written for those that this one looks up, before their labels.
 
         Returns
         -------

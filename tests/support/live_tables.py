@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pipeline.config.feature_layout import ADJUSTED
 from pipeline.config.settings import Join, Learner
 from pipeline.config.stream import Stream
 from pipeline.features.event_features import bucket_of
@@ -62,6 +63,13 @@ def stream_of(**changes: Any) -> Stream:
             "target": {"name": "late", "above": 0.5, "cap": 1.0, "scale": 0.5},
             "features": {"load": {"kind": "number", "field": "/load"}},
             "tables": {"items": items, "couriers": couriers},
+            "effects": ["courier", "item"],
+            "running": {
+                "courier": {"half_life": "50s", "features": [*ADJUSTED, "recent_residual"]},
+                "item": {"half_life": "1m", "features": [*ADJUSTED, "log_recent_count"]},
+                "taste": {"of": ["courier", "items_price"]},
+                "load": {"half_life": "1m", "features": ["label_mean", "recent_residual"]},
+            },
         }
         | changes
     )

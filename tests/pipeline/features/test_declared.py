@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import ValidationError
+from numpy.typing import NDArray
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.features.binary import TARGET
@@ -21,9 +22,16 @@ from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import EntityCounts
 from tests.support.plain_features import PlainFeatures
 
+Floats: TypeAlias = NDArray[np.float64]
+
 BASE = KUAIREC.model_dump(mode="json")
 CATEGORY = {"cuisine": {"kind": "category", "field": "/cuisine", "columns": 4}}
 RECENT = {"half_life": "5m", "features": ["recent_label_mean", "recent_value_mean", "log_since_last"]}
+NUMBERS = {
+    "distance": {"kind": "number", "field": "/distance"},
+    "dishes": {"kind": "number", "field": "/dishes", "log": True},
+}
+EFFECT, RESIDUAL = ["effect", "noise"], ["recent_residual", "log_recent_count"]
 DECLARED: dict[str, dict[str, Any]] = {
     "no entity": {"entities": {}, "features": CATEGORY, "running": {"cuisine": {}}},
     "one entity": {"entities": {"device": "/device"}},
@@ -40,6 +48,18 @@ DECLARED: dict[str, dict[str, Any]] = {
             "courier": RECENT,
             "restaurant": {"leans_on": "cuisine", "half_life": "1h"},
             "cuisine": {"features": ["log_since_last"]},
+        },
+    },
+    "residuals": {
+        "entities": {"courier": "/courier", "restaurant": "/restaurant"},
+        "features": CATEGORY | NUMBERS,
+        "effects": ["courier", "restaurant"],
+        "running": {
+            "courier": {"half_life": "5m", "features": [*EFFECT, *RESIDUAL, "label_mean"]},
+            "restaurant": {"features": [*EFFECT, "log_count"]},
+            "busy": {"of": ["restaurant"], "half_life": "1h", "features": ["log_recent_count"]},
+            "distance": {"half_life": "1h", "features": [*RESIDUAL, "log_count"]},
+            "reach": {"of": ["courier", "dishes"], "leans_on": "distance", "features": ["leaning_label_mean"]},
         },
     },
 }
@@ -89,17 +109,11 @@ def test_features_are_those_of_plain_sums_however_steps_fall_into_batches(
 ) -> None:
     features = FeatureSet.of(stream_of(name))
     entities, n = features.entities, len(drawn.events)
-    plain = PlainFeatures(features.layout, limit, TARGET)
+    if name == "residuals":
+        drawn = drawn._replace(order=_labels_last(drawn.order, n))
     values = [[float(each.cuisine)] * len(features.event.names) for each in drawn.events]
-    expected = {}
-    for step in drawn.order:
-        event, own = drawn.events[step % n], values[step % n]
-        if step < n:
-            expected[step] = plain.features(event.ids[:entities], event.time, own)
-        else:
-            plain.update(event.ids[:entities], event.label, event.value, event.time, own)
     found = np.full((n, features.running), np.nan)
-    compiled = RunningStatistics(limit, features=features)
+    compiled, signals = RunningStatistics(limit, features=features), np.zeros(n)
     for begin, end in pairwise(sorted({0, *drawn.cuts, len(drawn.order)})):
         order = drawn.order[begin:end]
         rows = compiled.run(
@@ -109,14 +123,45 @@ def test_features_are_those_of_plain_sums_however_steps_fall_into_batches(
             np.array([each.value for each in drawn.events], dtype=np.float64),
             np.array([each.time for each in drawn.events], dtype=np.int64),
             np.array(values, dtype=np.float64).reshape(n, len(features.event.names)),
+            expected=signals,
         )
         looked_up = [step for step in order if step < n]
         found[looked_up] = rows[looked_up]
+    expected = _plainly(drawn, features, limit, values, found)
     made = [place for place, code in enumerate(features.codes[:, 0].tolist()) if code >= 0]
     assert len(made) == features.running - len(features.effect_columns)
     for number, wanted in expected.items():
         told = [wanted[place] for place in made]
         assert found[number, made].tolist() == pytest.approx(told, abs=2e-6)
+
+
+def _labels_last(order: list[int], n: int) -> list[int]:
+    """Return the order in which no label comes before its event is looked up: none could be left of it."""
+    places = {step: place for place, step in enumerate(order)}
+    moved = [*order]
+    for event in range(n):
+        first, second = sorted((places[event], places[n + event]))
+        moved[first], moved[second] = event, n + event
+    return moved
+
+
+def _plainly(
+    drawn: Steps, features: FeatureSet, limit: int, values: list[list[float]], found: Floats
+) -> dict[int, list[float]]:
+    """Return the features of each event by plain sums, given what effects are found to expect."""
+    plain, n = PlainFeatures(features.layout, limit, TARGET), len(drawn.events)
+    signals = features.expected_signals(found)
+    expected, looked_up = dict[int, list[float]](), dict[int, float]()
+    for step in drawn.order:
+        event, own = drawn.events[step % n], values[step % n]
+        ids = event.ids[: features.entities]
+        if step < n:
+            expected[step] = plain.features(ids, event.time, own)
+            looked_up[step] = 0.0 if signals is None else signals[step]
+        else:
+            signal = looked_up.get(step - n, 0.0)
+            plain.update(ids, event.label, event.value, event.time, own, signal)
+    return expected
 
 
 def test_a_table_of_a_key_that_one_partition_has_is_not_shared() -> None:
@@ -130,6 +175,7 @@ def test_a_table_of_a_key_that_one_partition_has_is_not_shared() -> None:
         "three entities": ["as", "cs"],
         "crossed with a category": [],
         "recent": ["restaurants", "cuisines"],
+        "residuals": ["restaurants", "busys", "distances"],
     }
 
 

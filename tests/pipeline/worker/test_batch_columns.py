@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from pipeline.config.durations import AS_TEXT
 from pipeline.config.stream import CARRIED, Stream
 from pipeline.join.prediction_columns import UNDECIDED, PredictionColumns
 from pipeline.join.records import ChallengerScores
@@ -31,12 +32,9 @@ from tests.support.builders import WEIGHTED
 from tests.support.examples import examples
 from tests.support.live_tables import STREAM as WITH_TABLES
 
+DUMPED = WITH_TABLES.model_dump(mode="json", context=AS_TEXT)
 CARRYING = Stream.model_validate(
-    WITH_TABLES.model_dump(mode="json")
-    | {
-        "interactions": WITH_TABLES.model_dump(mode="json")["interactions"]
-        | {name: f"/{name}" for name in CARRIED}
-    }
+    DUMPED | {"interactions": DUMPED["interactions"] | {name: f"/{name}" for name in CARRIED}}
 )
 TYPES = {
     "kuairec": KUAIREC_TYPES,
