@@ -1,9 +1,11 @@
 """Mistakes on real KuaiRand rows, whose times are real: with each kind of running features, beside rivals.
 
 The fading of the effects was chosen on the first week, and which features stand beside them on both. The
-constants of the rival, the online Newton step, are those that are best on the first week. The features of the
-event, which are known when a video is shown, are its duration and the hour. Labels at once, as most come
-within seconds. A label is a watch ratio of 1.5 or 0 here: the stream has none for its targets.
+constants of the rival, the online Newton step, are those that are best on the first week. The stream of its
+own declares features of the event, which are known when a video is shown, its duration and the hour, and
+running features, all of which were chosen on the first week. Labels come at once, as most come within
+seconds, or delayed by the play. A label is a watch ratio of 1.5 or 0 here: the stream has none for its
+targets.
 """
 
 from __future__ import annotations
@@ -19,26 +21,38 @@ from bench.options import Options
 from forks import Forks
 from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.validation import auc, calibration_error, log_loss
-from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.feature_layout import ADJUSTED, FeatureKind
 from pipeline.config.settings import Learner
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.stream_features import NumberFeature, TimeFeature
 from pipeline.features.feature_set import FEATURES, FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
+from pipeline.sources.schedule import merge_by_time
 
 TARGETS: Final = ("label", "long_view", "is_click")
 WEEK: Final = 7 * 86_400_000
 """Milliseconds."""
 RATIO: Final = 1.5
 """Watch ratio of a positive label."""
-STREAM: Final[Stream] = KUAIREC.model_copy(
-    update={
+STREAM: Final = Stream.model_validate(
+    KUAIREC.model_dump(mode="json")
+    | {
         "features": {
-            "duration": NumberFeature(kind="number", field="/duration_ms", log=True),
-            "hour": TimeFeature.model_validate({"kind": "hour", "utc_offset": "+08:00"}),
-        }
+            "duration": {"kind": "number", "field": "/duration_ms", "log": True},
+            "hour": {"kind": "hour", "utc_offset": "+08:00"},
+        },
+        "effects": ["user_id", "video_id"],
+        "running": {
+            "user_id": {"half_life": "10m", "features": [*ADJUSTED, "recent_residual", "log_recent_count"]},
+            "video_id": {"half_life": "1d", "features": [*ADJUSTED, "log_recent_count"]},
+            "length": {"of": ["duration"], "features": ["label_mean", "log_count"]},
+            "taste": {
+                "of": ["user_id", "duration"],
+                "leans_on": "length",
+                "features": ["leaning_label_mean", "log_count"],
+            },
+        },
     }
 )
 """KuaiRand's stream, with what is known of an event."""
@@ -62,6 +76,8 @@ def run(options: Options) -> dict[str, Any]:
             options.say(f"{target}, {name}: {found[target][name]}")
         own, newton = (contenders[name][second:] for name in ("effects", "newton"))
         found[target]["effects_less_newton"] = _difference(own, newton, labels[second:])
+        declared, effects = (contenders[f"{name}_delayed"][second:] for name in ("declared", "effects"))
+        found[target]["declared_less_effects_delayed"] = _difference(declared, effects, labels[second:])
         options.say(f"{target}, second week, FORKS less newton: {found[target]['effects_less_newton']}")
     return found
 
@@ -80,39 +96,50 @@ def _difference(scores: FloatArray, others: FloatArray, labels: BoolArray) -> di
 def _contenders(frame: pl.DataFrame, labels: BoolArray, second: int) -> dict[str, FloatArray]:
     """Return the scores of each learner with each set of features, by name."""
     found: dict[str, FloatArray] = {}
+    at_once, delayed = _steps(frame, delayed=False), _steps(frame, delayed=True)
     for kind in FEATURES:
         features = FeatureSet.of(KUAIREC, kind)
-        X = rows_of(frame, labels, features)
-        found[kind] = _forks(X, labels, Learner(), features)
+        X = rows_of(frame, labels, features, at_once)
+        found[kind] = _forks(X, labels, Learner(), features, at_once)
         if kind == "effects":
             found["newton"] = _newton(X, labels, second)
             means = features.places("label_mean")
             found["running_means"] = X[:, means].sum(axis=1) - (_mean_before(labels) + 0.5)
     features = FeatureSet.of(STREAM)
-    X = rows_of(frame, labels, features)
-    found["event_features"] = _forks(X, labels, Learner(), features)
-    found["newton_event_features"] = _newton(X, labels, second)
+    X = rows_of(frame, labels, features, at_once)
+    found["declared"] = _forks(X, labels, Learner(), features, at_once)
+    found["newton_declared"] = _newton(X, labels, second)
+    for name, each in (("effects_delayed", FeatureSet.of(KUAIREC)), ("declared_delayed", features)):
+        found[name] = _forks(rows_of(frame, labels, each, delayed), labels, Learner(), each, delayed)
     return found
+
+
+def _steps(frame: pl.DataFrame, *, delayed: bool) -> IntArray:
+    """Return the order of events and labels, (2 n,), as `pipeline.sources.schedule.merge_by_time` has it."""
+    if not delayed:
+        return np.arange(2 * frame.height, dtype=np.int64).reshape(2, -1).T.ravel()
+    shown = frame["time_ms"].to_numpy()
+    return merge_by_time(shown, shown + frame["play_time_ms"].to_numpy())
 
 
 def scores_of(
     frame: pl.DataFrame, labels: BoolArray, learner: Learner, kind: FeatureKind = "effects"
 ) -> FloatArray:
     """Return the score of each row, (n,), made before its label is learned."""
-    features = FeatureSet.of(KUAIREC, kind)
-    return _forks(rows_of(frame, labels, features), labels, learner, features)
+    features, order = FeatureSet.of(KUAIREC, kind), _steps(frame, delayed=False)
+    return _forks(rows_of(frame, labels, features, order), labels, learner, features, order)
 
 
-def rows_of(frame: pl.DataFrame, labels: BoolArray, features: FeatureSet) -> FloatArray:
-    """Return the context vectors of the rows, labels known at once."""
+def rows_of(frame: pl.DataFrame, labels: BoolArray, features: FeatureSet, order: IntArray) -> FloatArray:
+    """Return the context vectors of the rows, given the order of events and labels."""
     statistics = RunningStatistics(1_000_000, features=features)
-    order: IntArray = np.arange(2 * frame.height, dtype=np.int64).reshape(2, -1).T.ravel()
-    users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    running = statistics.run(order, [users, videos], labels, np.where(labels, RATIO, 0.0))
+    users, videos, times = (frame[name] for name in ("user_id", "video_id", "time_ms"))
     values = np.empty((frame.height, 0))
     if features.event.names:
         interactions: list[Any] = [_Interaction(*row) for row in frame.select("duration_ms").iter_rows()]
-        values = features.event.values(interactions, frame["time_ms"].to_numpy())
+        values = features.event.values(interactions, times.to_numpy())
+    ids, ratios = [users.to_list(), videos.to_list()], np.where(labels, RATIO, 0.0)
+    running = statistics.run(order, ids, labels, ratios, times.to_numpy(), values)
     layout = ContextLayout.of(0, features)
     X = np.zeros((frame.height, layout.dimension))
     layout.fill(X, np.hstack([running, values]))
@@ -133,9 +160,11 @@ class _Interaction(NamedTuple):
     """The video's duration."""
 
 
-def _forks(X: FloatArray, labels: BoolArray, learner: Learner, features: FeatureSet) -> FloatArray:
+def _forks(
+    X: FloatArray, labels: BoolArray, learner: Learner, features: FeatureSet, order: IntArray
+) -> FloatArray:
     forks = Forks(learner_settings(learner, 0, features=features))
-    return forks.predict_and_learn_many(X, np.where(labels, 1.0, -1.0))
+    return forks.run(X, np.where(labels, 1.0, -1.0), order)
 
 
 def _newton(X: FloatArray, labels: BoolArray, second: int) -> FloatArray:

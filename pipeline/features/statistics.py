@@ -17,8 +17,8 @@ from pipeline.config.feature_layout import Part
 from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.binary import TARGET
-from pipeline.features.effect_arrays import EffectArrays
 from pipeline.features.category_keys import category_keys
+from pipeline.features.effect_arrays import EffectArrays
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet, columns_of
 from pipeline.features.statistics_run import StatisticsRun
@@ -137,16 +137,19 @@ class RunningStatistics:
         value: float,
         timestamp: int = 0,
         values: Sequence[float] = (),
+        *,
         expected: float = 0.0,
     ) -> None:
         """Count a label of an event: whether it is positive, and its value.
 
         Parameters
         ----------
-        ids, timestamp, values
-            As in `features`.
+        ids
+            The ids of its entities.
         label, value
             The label.
+        timestamp, values
+            As in `features`.
         expected
             The signal that effects expected: see `pipeline.features.feature_set.FeatureSet.expected_signals`.
         """
@@ -250,9 +253,7 @@ class RunningStatistics:
         lengths = [*map(len, ids), n, len(label_values), len(timestamps), len(values)]
         if len(set(lengths)) > 1:
             raise ValueError(f"ids, labels, values and timestamps must have one length, not {lengths}")
-        return StatisticsRun(
-            self, ids, labels, label_values, timestamps, values, formers, expected, origins
-        )
+        return StatisticsRun(self, ids, labels, label_values, timestamps, values, formers, expected, origins)
 
     def keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]:
         """Return the keys of events in a table."""

@@ -1,4 +1,4 @@
-"""The compiled loop of the running statistics: rings, effects and the totals of each table, one after the other."""
+"""The compiled loop of the running statistics: rings, effects and totals, one after the other."""
 
 from __future__ import annotations
 

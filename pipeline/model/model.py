@@ -414,7 +414,9 @@ class Model:
         values, positive = features[self.features.running :], self.target.is_positive(label)
         signals = self.features.expected_signals(np.array([features], dtype=np.float64))
         expected = 0.0 if signals is None else float(signals[0])
-        self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values, expected)
+        self.statistics.update(
+            interaction.ids, positive, label, interaction.timestamp, values, expected=expected
+        )
 
     def _run_learners(  # noqa: PLR0917 - those of `run`
         self,

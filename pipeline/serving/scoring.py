@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forks import Forks
 from forks.losses import probabilities
 from pipeline.config.feature_layout import Part
+from pipeline.features.entities import EntityTotals
 from pipeline.features.live_tables import Rows
 from pipeline.features.totals import NO_ROW
 from pipeline.model.columns import ModelOutputs
@@ -86,15 +87,15 @@ def unknown_entities(model: Model, interactions: Sequence[Interaction]) -> list[
 
     An entity is known by the table of statistics of its own. One without such a table is never unknown.
     """
-    tables = []
+    own = dict[int, EntityTotals]()
     for layout, table in zip(model.features.layout.tables, model.statistics.tables, strict=True):
         [part, *others] = layout.parts
         if part == Part(entity=True, place=part.place) and not others:
-            tables.append((model.features.entity_names[part.place], part.place, table))
-    rows = [each.ids for each in interactions]
+            own.setdefault(part.place, table)
+    rows, names = [each.ids for each in interactions], model.features.entity_names
     new = [
-        (name, place, {each for each in {ids[place] for ids in rows} if table.find(each) == NO_ROW})
-        for name, place, table in tables
+        (names[place], place, {each for each in {ids[place] for ids in rows} if table.find(each) == NO_ROW})
+        for place, table in own.items()
     ]
     if not any(ids for _, _, ids in new):
         return [()] * len(rows)

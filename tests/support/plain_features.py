@@ -62,6 +62,7 @@ class PlainFeatures:
         value: float,
         time: int,
         values: Sequence[float],
+        *,
         expected: float = 0.0,
     ) -> None:
         residual = min(max(self._target.signal(value) - expected, -2.0), 2.0)

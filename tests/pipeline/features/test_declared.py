@@ -59,7 +59,11 @@ DECLARED: dict[str, dict[str, Any]] = {
             "restaurant": {"features": [*EFFECT, "log_count"]},
             "busy": {"of": ["restaurant"], "half_life": "1h", "features": ["log_recent_count"]},
             "distance": {"half_life": "1h", "features": [*RESIDUAL, "log_count"]},
-            "reach": {"of": ["courier", "dishes"], "leans_on": "distance", "features": ["leaning_label_mean"]},
+            "reach": {
+                "of": ["courier", "dishes"],
+                "leans_on": "distance",
+                "features": ["leaning_label_mean"],
+            },
         },
     },
 }
@@ -160,7 +164,7 @@ def _plainly(
             looked_up[step] = 0.0 if signals is None else signals[step]
         else:
             signal = looked_up.get(step - n, 0.0)
-            plain.update(ids, event.label, event.value, event.time, own, signal)
+            plain.update(ids, event.label, event.value, event.time, own, expected=signal)
     return expected
 
 

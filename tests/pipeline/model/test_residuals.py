@@ -91,9 +91,9 @@ def test_steps_give_the_same_bits_however_they_fall_into_batches_and_snapshots(d
         taken = [*places]
         ids = tuple([each[row] for row in taken] for each in columns.ids)
         part = InteractionColumns(ids, columns.timestamps[taken])
-        output = batched.run(local, part, known[before], labels[taken], values[new])
-        known[new] = output.features
-        found += output.scores
+        outputs = batched.run(local, part, known[before], labels[taken], values[new])
+        known[new] = outputs.features
+        found += outputs.scores
         snapshot, batched = pack(batched), model()
         unpack(snapshot, batched)
     assert found == expected
@@ -151,7 +151,7 @@ def test_features_that_no_prediction_has_leave_a_model_that_predicts_and_restore
     hostile = model()
     for number, value in enumerate([1e300, -1e300, 5e-324, float(2**63)]):
         features = [value] * len(FEATURES)
-        hostile.statistics.update((1, 2), True, 1.0, 0, features[FEATURES.running :], value)
+        hostile.statistics.update((1, 2), True, 1.0, 0, features[FEATURES.running :], expected=value)
         assert hostile.statistics.tables[0].totals[1, RECENT_EVENTS] == number + 1
     totals = hostile.statistics.tables[0].totals[1]
     assert abs(totals[RECENT_RESIDUALS]) <= MAX_RESIDUAL * totals[RECENT_EVENTS]
