@@ -102,7 +102,7 @@ def _category(value: float, bins: str | None) -> float:
     if bins is None:
         return value
     logarithm = abs(value) if bins == "logarithm" else math.log1p(abs(value))
-    return math.copysign(math.floor(2.0 * logarithm / math.log(2.0)), value)
+    return math.copysign(math.floor(1e-6 + 2.0 * logarithm / math.log(2.0)), value)
 
 
 def _known(
