@@ -67,6 +67,7 @@ def stream_of(**changes: Any) -> Stream:
             "running": {
                 "courier": {"half_life": "50s", "features": [*ADJUSTED, "recent_residual"]},
                 "item": {"half_life": "1m", "features": [*ADJUSTED, "log_recent_count"]},
+                "newest": {"of": ["courier"], "half_life": "5s", "features": ["recent_residual"]},
                 "taste": {"of": ["courier", "items_price"]},
                 "load": {"half_life": "1m", "features": ["label_mean", "recent_residual"]},
             },

@@ -21,6 +21,8 @@ from pipeline.model.columns import FormerLabels, InteractionColumns
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.output_types import OutputTypes
+from pipeline.task.sharing import Outbox, SharingSettings
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -38,6 +40,7 @@ STREAM = Stream.model_validate(
             "video_id": {"half_life": "1h", "features": RECENT},
             "taste": {"of": ["user_id", "length"], "features": ["label_mean", "log_count"]},
             "mood": {"half_life": "1h", "features": ["log_count", "recent_residual"]},
+            "length": {"features": ["label_mean"]},
         },
     }
 )
@@ -171,6 +174,28 @@ def test_residuals_that_no_labels_leave_are_refused(residuals: float) -> None:
     data["users.totals"][0, RECENT_RESIDUALS] = residuals
     with pytest.raises(StateError, match=r"users\.totals"):
         unpack(save(data), model())
+
+
+def test_partitions_share_the_keys_that_statistics_have() -> None:
+    learned = model()
+    settings = SharingSettings(2, 4, FEATURES, OutputTypes.of(STREAM))
+    outbox = Outbox(0, settings, since=0)
+    make: Any = outbox.example_type
+    _, values, labels, _ = events()
+    for row in range(4):
+        at, features = event_at(row), learned.predict(event_at(row), values[row].tolist()).features
+        learned.learn_example(at, features, labels[row])
+        outbox.add(make(*at.ids, at.timestamp, features, labels[row] > 0.75, labels[row]))
+    [share] = outbox.drain()
+    shared = [FEATURES.layout.tables[number].name for number in FEATURES.layout.shared]
+    assert shared == ["videos", "moods", "lengths"]
+    tables = dict(learned.statistics.named_tables())
+    for name, counts in zip(shared, share.counts, strict=True):
+        assert {each.entity for each in counts} == {*tables[name].state()[0]}
+    other = model()
+    other.merge_shared([share])
+    assert other.statistics.everything.tolist() == learned.statistics.everything.tolist()
+    assert not dict(other.statistics.named_tables())["moods"].state()[1][:, RECENT_EVENTS:].any()
 
 
 def test_numbers_and_categories_without_columns_have_keys_of_their_own() -> None:
