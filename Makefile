@@ -64,10 +64,11 @@ docs: setup  ## The documentation site, in site/; its warnings are errors
 COMPILE := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url --no-strip-extras
 
-lock:  ## Resolve requirements.lock, and that of the peers in bench, anew
+lock:  ## Resolve requirements.lock, and those of the peers in bench, anew
 	@$(PYTHON) -m venv --clear .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
 	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
+	@$(COMPILE) bench/peers/vowpal.in -o bench/peers/vowpal.lock
 
 .PHONY: help setup demo test test-machines test-fast coverage chaos fuzz screenshots check docs lock

@@ -36,6 +36,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "serve": "milliseconds to score 200 candidates over HTTP, beside an echo, River and scikit-learn",
         "serve_sizes": "memory of a follower by the number of entities",
         "startup": "seconds until forks --help and completion answer, beside python -c pass",
+        "streams": "errors on files of other trades, beside Vowpal Wabbit and River",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
         "waiting": "memory and restart with ten million predictions that wait for their label",
     }
