@@ -60,7 +60,7 @@ def _options() -> tuple[str, Options]:
         "--data",
         type=Path,
         default=Path(os.environ.get("FORKS_TEST_DATA", beside)),
-        help="folder with kuairec/ and kuairand/ (default: FORKS_TEST_DATA or ../shared/data)",
+        help="folder with kuairec/, kuairand/ and files/ (default: FORKS_TEST_DATA or ../shared/data)",
     )
     given = parser.parse_args()
     return given.name, Options(given.runs, given.data, given.json, given.events, given.warm_up)

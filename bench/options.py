@@ -14,7 +14,7 @@ class Options:
     Parameters
     ----------
     runs : repetitions or permutations; None for the benchmark's own number
-    data : folder with ``kuairec/``
+    data : folder with ``kuairec/``, ``kuairand/`` and ``files/``
     quiet : nothing but the result
     events : how many, where they go through Kafka; None for the benchmark's own number
     warm_up : how many before these warm up Java; None for the benchmark's own number
