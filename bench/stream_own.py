@@ -67,8 +67,14 @@ def definition(table: Table) -> dict[str, Any]:
     }
     topics["labels"]["value"] = "/label"
     features: dict[str, dict[str, Any]] = {
-        name: {"kind": "number", "field": f"/{name}", "missing": 0.0, "log": name in table.logarithms}
-        for name in table.numbers
+        name: {
+            "kind": "number",
+            "field": f"/{name}",
+            "missing": 0.0,
+            "indicator": bool(np.isnan(values).any()),
+            "log": name in table.logarithms,
+        }
+        for name, values in table.numbers.items()
     }
     features |= {
         name: {"kind": "category", "field": f"/{name}", "missing": NONE} for name in table.categories

@@ -75,7 +75,7 @@ class SparseSettings:
     loss: Literal["logistic", "squared"] = "logistic"
     pairs: bool = True
     crosses: tuple[tuple[int, ...], ...] = ()
-    capacity: int = 2**18
+    capacity: int = 2**20
 
     def __post_init__(self) -> None:
         for name, most in (("fields", MOST_FIELDS), ("numbers", MOST_FIELDS), ("words", MOST_WORDS)):

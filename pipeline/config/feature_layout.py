@@ -237,6 +237,8 @@ def names_of(name: str, feature: EventFeature) -> list[str]:
     """
     if isinstance(feature, VectorFeature):
         return [f"{name}_{number}" for number in range(feature.length)]
+    if isinstance(feature, NumberFeature) and feature.indicator:
+        return [name, f"{name}_missing"]
     if isinstance(feature, TextFeature):
         return [f"{name}_{number}" for number in range(feature.words)]
     if isinstance(feature, TimeFeature) and feature.encoding == "cyclic":

@@ -128,7 +128,7 @@ class Features(Section):
     records name no kind."""
     max_entities: int = Field(1_000_000, ge=1)
     """Users, and videos, with running statistics, at most."""
-    max_categories: int = Field(262_144, ge=1_024, le=2**26)
+    max_categories: int = Field(1_048_576, ge=1_024, le=2**26)
     """Categories and pairs of them with weights, at most: a power of two."""
 
     @field_validator("max_categories")

@@ -46,9 +46,13 @@ class NumberFeature(Section):
     """The least and the largest value: numbers beyond count as these."""
     missing: Finite | None = None
     """What counts where the field is absent or null; None if such a message is refused."""
+    indicator: bool = False
+    """Whether there is one more feature, which is 1 where the field is absent or null and else 0."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.indicator and self.missing is None:
+            raise ValueError("indicator tells where the field is missing: set missing to what counts there")
         if self.clip is not None and self.clip[0] >= self.clip[1]:
             raise ValueError("clip is the least value, and then a larger one")
         return self

@@ -198,10 +198,10 @@ def conversion(name: str, feature: FieldFeature) -> Callable[[Any], object]:
             if columns is None:
                 return lambda value: category(missing if value is None else value)
             return lambda value: bucket_of(missing if value is None else value, columns)
-        case BooleanFeature() | NumberFeature(log=False, clip=None):
+        case BooleanFeature():
             return _or(feature.missing)
         case NumberFeature():
-            return lambda value: _number(feature, value)
+            return _of_number(feature)
         case VectorFeature(length=length):
             zeros = [feature.missing or 0.0] * length
             return lambda value: zeros if value is None else value
@@ -209,6 +209,14 @@ def conversion(name: str, feature: FieldFeature) -> Callable[[Any], object]:
 
 def _or(missing: float | None) -> Callable[[Any], object]:
     return lambda value: missing if value is None else value
+
+
+def _of_number(feature: NumberFeature) -> Callable[[Any], object]:
+    if feature.indicator:
+        return lambda value: [_number(feature, value), float(value is None)]
+    if feature.log or feature.clip is not None:
+        return lambda value: _number(feature, value)
+    return _or(feature.missing)
 
 
 def _number(feature: NumberFeature, value: float | None) -> float:

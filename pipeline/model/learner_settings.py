@@ -21,6 +21,8 @@ LINEAR_ALPHA: Final = 30.0
 REGRESSION_ALPHA: Final = 30.0
 """Prior precision of all weights where numbers are predicted, chosen on invented deliveries: squared loss has
 eight times the curvature of logistic loss, and labels are no more certain."""
+SPARSE_REGRESSION_ALPHA: Final = 1.0
+"""The same beside a sparse part, from whose scores the learner starts: see docs/measurements.md."""
 
 CHAMPION_SECTION: Final = "learner"
 """The section of the configuration that is not a challenger's."""
@@ -73,7 +75,10 @@ def learner_settings(
             f"{losses[0]}, whose scores can be mixed; give each category columns to learn with {loss}"
         )
     first_point = layout.first_running if layout.first_running < dimension else static_columns
-    blocks: dict[str, Any] = {} if losses == TARGET.losses else {"loss": losses[0], "alpha": REGRESSION_ALPHA}
+    blocks: dict[str, Any] = {}
+    if losses != TARGET.losses:
+        alpha = REGRESSION_ALPHA if features.layout.sparse is None else SPARSE_REGRESSION_ALPHA
+        blocks |= {"loss": losses[0], "alpha": alpha}
     if learner.preset == "practical":
         blocks |= {
             "linear_columns": (static_columns, dimension),

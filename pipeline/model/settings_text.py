@@ -44,8 +44,8 @@ TARGET_KIND: Final = f"{TARGET_PREFIX}kind"
 """The setting that names the kind of the target, if it is not binary."""
 STREAM_TABLES: Final = "stream.tables"
 """The setting that defines the live tables of a stream."""
-_ENCODING: Final = ("encoding", "cyclic")
-"""The default of a time, which is not said."""
+_UNSAID: Final = (("encoding", "cyclic"), ("indicator", False))
+"""Defaults of features that are not said."""
 _TARGET_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("above", "cap", "scale"))
 """The names of a binary target's settings, in the order of its fields."""
 _REGRESSION_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("offset", "cap", "scale"))
@@ -167,7 +167,7 @@ def features_text(stream: Stream) -> dict[str, str]:
     said = stream.model_dump(mode="json", include={"key", "features", "running", "effects"})
     for name, feature in said["features"].items():
         said["features"][name] = {
-            key: value for key, value in feature.items() if key != "field" and (key, value) != _ENCODING
+            key: value for key, value in feature.items() if key != "field" and (key, value) not in _UNSAID
         }
     said["signals"] = stream.labels.signals
     said["weight"] = None if stream.labels.weight is None else True
@@ -183,7 +183,7 @@ def sparse_text(config: Config, *, has_part: bool) -> dict[str, str]:
     Examples
     --------
     >>> sparse_text(Config(), has_part=True)
-    {'features.max_categories': '262144', 'stream.crosses': 'pairs'}
+    {'features.max_categories': '1048576', 'stream.crosses': 'pairs'}
     """
     if not has_part:
         return {}

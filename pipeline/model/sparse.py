@@ -8,7 +8,7 @@ from forks import LossName
 from forks.sparse import SparsePart, SparseSettings
 from pipeline.features.feature_set import FeatureSet
 
-DEFAULT_MAX_CATEGORIES: Final = 2**18
+DEFAULT_MAX_CATEGORIES: Final = 2**20
 """Rows of its table, as in the configuration."""
 
 

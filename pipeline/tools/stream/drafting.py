@@ -199,7 +199,8 @@ def _feature_lines(found: _Guess) -> Iterator[str]:
         elif each.values.dtype == pl.String:
             kind = "category"
         missing = {"number": "0.0", "boolean": "false", "category": '"unknown"'}[kind]
-        said = f", missing = {missing}" if each.values.null_count() else ""
+        told = ", indicator = true" if kind == "number" else ""
+        said = f", missing = {missing}{told}" if each.values.null_count() else ""
         yield f'# {_unlike(each.name)} = {{ kind = "{kind}", field = "{each.pointer}"{said} }}'
 
 

@@ -125,6 +125,14 @@ def test_what_is_missing_counts_as_what_the_definition_says(absent: bool) -> Non
     assert found["site"] == bucket_of("nowhere", 8)
 
 
+def test_an_indicator_says_where_a_number_is_missing() -> None:
+    stream = stream_of(x={"kind": "number", "field": "/x", "missing": 3.0, "indicator": True, "log": True})
+    assert values_of(stream, WHOLE) == {"x": pytest.approx(math.log(4.0), abs=1e-6), "x_missing": 1.0}
+    assert values_of(stream, WHOLE | {"x": 0.0}) == {"x": 0.0, "x_missing": 0.0}
+    with pytest.raises(ValueError, match="set missing to what counts there"):
+        stream_of(x={"kind": "number", "field": "/x", "indicator": True})
+
+
 def test_an_object_of_which_everything_may_be_missing_may_be_missing() -> None:
     stream = stream_of(x={"kind": "number", "field": "/a/b/x", "missing": 3.0})
     assert values_of(stream, WHOLE) == {"x": 3.0}
