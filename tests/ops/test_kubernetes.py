@@ -573,17 +573,3 @@ def test_no_requests_count_as_none_and_no_followers_as_no_data(tmp_path: Path) -
         ["promtool", "test", "rules", str(file)], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_autoscaler_in_the_documentation_is_valid_and_scales_what_is_there() -> None:
-    found = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", DOCUMENTATION, re.DOTALL)]
-    [rules, scaler] = found
-    assert refused(scaler) == []
-    deployment = yaml.safe_load((KUBERNETES / "components" / "serving" / "deployment.yaml").read_text())
-    target = scaler["spec"]["scaleTargetRef"]
-    assert (target["kind"], target["name"]) == (deployment["kind"], deployment["metadata"]["name"])
-    [rule] = rules["rules"]
-    series = rule["seriesQuery"].partition("{")[0]
-    name = re.sub(rule["name"]["matches"], rule["name"]["as"].replace("${1}", r"\1"), series)
-    [metric] = scaler["spec"]["metrics"]
-    assert metric["pods"]["metric"]["name"] == name
