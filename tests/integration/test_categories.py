@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from pipeline.records.encoding import encode
@@ -70,6 +71,10 @@ def test_real_adverts_are_learned_over_kills(bootstrap: str, topic_prefix: str, 
     assert "no difference" in command(pipeline, "audit", *group)
     assert "identical" in command(pipeline, "rebuild", *group)
     assert pipeline.read(pipeline.topics.dead_letters) == []
+    command(pipeline, "export", "predictions", "--to", str(tmp_path / "exported"))
+    exported = pl.read_parquet(tmp_path / "exported" / "**" / "*.parquet")
+    assert len(exported) == len(found)
+    assert {"c14", "score_mixture", "score_dense"} <= {*exported.columns}
     report = json.loads(command(pipeline, "report", "--json"))
     assert report["labelled"] == len(found)
     share = np.mean([row[0] == "1" for row in found])
