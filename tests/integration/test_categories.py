@@ -74,7 +74,7 @@ def test_real_adverts_are_learned_over_kills(bootstrap: str, topic_prefix: str, 
     command(pipeline, "export", "predictions", "--to", str(tmp_path / "exported"))
     exported = pl.read_parquet(tmp_path / "exported" / "**" / "*.parquet")
     assert len(exported) == len(found)
-    assert {"c14", "score_mixture", "score_dense"} <= {*exported.columns}
+    assert {"c14", "score_mixture", "score_dense"} <= {*exported["features"].struct.fields}
     report = json.loads(command(pipeline, "report", "--json"))
     assert report["labelled"] == len(found)
     share = np.mean([row[0] == "1" for row in found])
