@@ -54,6 +54,8 @@ class WideForks:
     >>> pairs = [(f"site {i % 3}", f"advert {j}") for i, j in rng.integers(0, 4, (2000, 2))]
     >>> y = [1 if (site, advert) < ("site 1", "advert 2") else -1 for site, advert in pairs]
     >>> learner = WideForks(SparseSettings(fields=2, numbers=1))
+    >>> learner.columns(learner.sparse.settings), learner.defaults(learner.sparse.settings)["linear_alpha"]
+    (5, 30.0)
     >>> X = learner.rows(pairs, numbers=rng.normal(size=(2000, 1)))
     >>> scores = learner.predict_and_learn_many(X, y)
     >>> bool((np.sign(scores[-200:]) == y[-200:]).all())
@@ -61,9 +63,15 @@ class WideForks:
     >>> [row] = learner.rows([("site 0", "never seen")], numbers=[[0.0]])
     >>> learner.predict_one(row) > 0
     True
+    >>> learner.learn_one(row, 1)
     >>> copy = WideForks.from_state(learner.settings, learner.state())
-    >>> copy.predict_one(row) == learner.predict_one(row)
+    >>> bool((copy.predict_many(X) == learner.copy().predict_many(X)).all())
     True
+
+    Labels may come late: step i scores event i, and step n + i learns its label.
+
+    >>> scores = learner.run(X[:2], y[:2], [0, 1, 2])
+    >>> learner.learn_many(X[1:2], y[1:2])
     """
 
     def __init__(self, sparse: SparseSettings, dense: ForksSettings | None = None) -> None:

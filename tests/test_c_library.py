@@ -80,6 +80,7 @@ NOT_COMPILED: Final = {
     },
     "forks.learning.events": {"_factors"},
     "forks.learning.factors": {"_fill_slots"},
+    "forks.sparse.scores": {"weights_in_use"},  # of explanations
     "forks.validation.hindsight": {"_slopes", "losses"},
     "pipeline.features.effects": {"replace"},
 }

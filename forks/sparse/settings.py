@@ -63,6 +63,9 @@ class SparseSettings:
     --------
     >>> SparseSettings(fields=3).crossed, SparseSettings(fields=3, pairs=False, crosses=((0, 1, 2),)).crossed
     (((0, 1), (0, 2), (1, 2)), ((0, 1, 2),))
+    >>> settings = SparseSettings(fields=2, words=1, numbers=1)
+    >>> settings.inputs, settings.members
+    (4, (0, 1, 3))
     >>> SparseSettings(fields=0)
     Traceback (most recent call last):
         ...

@@ -320,11 +320,10 @@ STATE: Final = Dashboard(
         ),
         Panel(
             "Entities",
-            "Entities with running statistics, and the limit of each table; values with weights.",
+            "Entities with running statistics, and the limit of each table.",
             "short",
             (
                 gauge("forks_entities", "partition, table", f"{PARTITION} {{{{table}}}}"),
-                gauge("forks_categories", "partition", f"{PARTITION} categories"),
                 Query(f"max(forks_entities_limit{JOB})", "limit"),
             ),
         ),

@@ -25,7 +25,7 @@ def seconds_per_event(learners: Iterable[ForksSettings]) -> float:
     >>> f"{seconds_per_event([ForksSettings.practical(1000)]):.4f}"
     '0.0028'
     """
-    return sum(SECONDS_FOR_PAIR * each.features**2 for each in learners)
+    return sum(SECONDS_FOR_PAIR * each.features * each.features for each in learners)
 
 
 def check_cost(where: str, settings: ForksSettings) -> None:

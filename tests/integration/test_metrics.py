@@ -29,6 +29,7 @@ ELSEWHERE = {
     "forks_window_root_mean_squared_error",
     "forks_compared_absolute_error",
     "forks_compared_squared_error",
+    "forks_categories",  # a sparse part
 }
 """Metrics without samples here, by how their names begin."""
 
