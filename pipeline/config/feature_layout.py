@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from forks.sparse.settings import MOST_FIELDS, MOST_WORDS
 from pipeline.config.sparse_layout import SparseLayout, score_names
 from pipeline.config.stream import PAIRS, Stream, entity_word
 from pipeline.config.stream_features import (
@@ -177,6 +178,13 @@ def _sparse(stream: Stream, running: Sequence[str], others: Sequence[str]) -> Sp
     if not (fields or words):
         return None
     numbers = [name for name, each in every if isinstance(each, NumberFeature)]
+    for found, noun, most in (
+        (fields, "categories without columns", MOST_FIELDS),
+        (numbers, "numbers beside categories", MOST_FIELDS),
+        (words, "words of texts", MOST_WORDS),
+    ):
+        if len(found) > most:
+            raise ValueError(f"features have {len(found)} {noun}, {most} at most")
     pairs, crosses = _crosses(stream, fields, len(words), numbers)
     scores, seen = score_names(len(numbers), crosses=pairs or bool(crosses))
     first = len(running) + len(scores)

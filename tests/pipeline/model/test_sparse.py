@@ -199,5 +199,8 @@ def test_crosses_are_of_features_that_have_weights() -> None:
     }.items():
         with pytest.raises(ValueError, match=reason):
             FeatureSet.of(stream_of(crosses=crosses))
+    texts = {f"t{each}": {"kind": "text", "field": f"/t{each}", "words": 256} for each in range(5)}
+    with pytest.raises(ValueError, match="features have 1280 words of texts, 1024 at most"):
+        FeatureSet.of(stream_of(extra=texts))
     with pytest.raises(ValueError, match=r"features\.x is the id of nobody, which is no entity"):
         stream_of(extra={"x": {"kind": "id", "entity": "nobody"}})
