@@ -11,7 +11,7 @@ from pipeline.cli.changes import parse_changes
 from pipeline.cli.options import ConfigFile, JsonObject
 from pipeline.cli.output import print_found, print_json
 from pipeline.cli.replay import DEFAULT_DELAY, describe_rows, parse_delay
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, DataError
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
@@ -34,6 +34,8 @@ Examples:
 
     forks evaluate orders.jsonl --config forks.toml --label-delay 30m --set budget=200
 """
+TOLERATED_LATE = 0.01
+"""Share of labels that may come after the window without a warning."""
 TABLES = (".csv", ".parquet", ".jsonl", ".ndjson")
 """Endings of tables of a stream's events."""
 
@@ -112,6 +114,7 @@ def evaluate(
 
     With the definition of a stream, as "stream" in the configuration, the pipeline itself runs on a table of
     its events, without Kafka and in one partition. The figures are those of "forks report" after a replay.
+    Exits with 6 if more than 1% of the rows cannot be used, and says why.
     """
     require("to read the events to evaluate on", "polars")
     settings = _stream_settings(data, config, label)
@@ -226,8 +229,18 @@ def _evaluate_stream(
         done = evaluation.run_table(events, settings, factory, window=window, progress=update)
     if as_json:
         rows = {"rows": events.rows, "skipped": events.skipped, "seconds": done.seconds}
-        print_json(msgspec.to_builtins(done.report) | rows)
-        return
-    typer.echo(describe_rows(events.rows, events.skipped))
-    typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
-    show(render(done.report, settings.stream, where="written"))
+        losses = {"losses": msgspec.to_builtins(done.losses)}
+        print_json(msgspec.to_builtins(done.report) | rows | losses)
+    else:
+        typer.echo(describe_rows(events.rows, events.skipped))
+        typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
+        show(render(done.report, settings.stream, where="written"))
+    if done.losses.late > TOLERATED_LATE * done.losses.rows:
+        notice(
+            f"warning: {done.losses.late:,} labels come more than join.window after their events and are "
+            "not learned: set join.window to more"
+        )
+    if done.losses.too_many:
+        raise DataError(evaluation.describe_losses(done.losses))
+    if done.losses.lost:
+        notice(f"note: {evaluation.describe_losses(done.losses)}")

@@ -6,7 +6,7 @@ Gao et al., "KuaiRec: A Fully-observed Dataset and Insights for Evaluating Recom
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -58,11 +58,14 @@ class Events:
         Rows that cannot be used, by the first reason that applies: `no_id`, `no_timestamp`,
         `no_duration`, `no_watch_ratio`, `out_of_range` (negative, not a number, or beyond what the
         records accept).
+    examples
+        The first row of each reason as text, of a stream's table.
     """
 
     frame: pl.DataFrame
     rows: int
     skipped: dict[str, int]
+    examples: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of usable interactions; of slates, that of their items."""

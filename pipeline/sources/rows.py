@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
-from forks.checks import LARGEST_WEIGHT
 from pipeline.config.pointer import parts_of
 from pipeline.config.section import TimeUnit
 from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
@@ -16,9 +16,16 @@ from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import DataError
 from pipeline.input_files import refuse_large
 from pipeline.records.entities import entity_fields
-from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, LATEST_TIMESTAMP, LONGEST_DURATION, Events
+from pipeline.records.fields import INTEGER_LIMIT
+from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, Events
+from pipeline.sources.row_faults import Field, checks, examples, first_failures
 from pipeline.sources.slate_rows import refuse_shared_columns, slate_faults, with_items
 from pipeline.truncate import truncate
+
+ID_RANGE: Final = (-INTEGER_LIMIT, INTEGER_LIMIT - 1)
+"""From and to which whole numbers are ids as numbers; a column with others is text."""
+EXACT: Final = 2**53
+"""Numbers up to which every whole one is a float."""
 
 
 def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
@@ -99,41 +106,45 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         raise DataError(f"{path}: {truncate(str(error).splitlines()[0])}") from error
     signed = labels.signals or isinstance(stream.target, RegressionSettings)
     lowest = -HIGHEST_WATCH_RATIO if signed else 0.0
-    reason = _fault(["event_id", *ids], list(numbers), required, lowest)
-    fault = raw.select(reason.alias("fault"))["fault"]
+    made = list(checks(["event_id", *ids], list(numbers), required, lowest))
+    failures = first_failures(raw, made)
+    reasons = dict(enumerate(check.reason for check in made))
+    fault = failures.replace_strict(reasons, return_dtype=pl.String).alias("fault")
     if stream.has_slates:
         fault = slate_faults(raw, fault, stream)
     counts = fault.drop_nulls().value_counts().sort("fault").rows()
     frame = raw.filter(fault.is_null())
     frame = with_items(frame, stream) if stream.has_slates else frame.sort("timestamp", maintain_order=True)
-    return Events(frame, raw.height, dict(counts))
+    fields = _fields(table, stream, raw.columns) if counts else {}
+    return Events(frame, raw.height, dict(counts), examples(table.frame, fault, failures, made, fields))
 
 
-def _fault(ids: list[str], numbers: list[str], features: list[str], lowest: float) -> pl.Expr:
-    """Return the expression for the reason why a row cannot be used; null where it can."""
-    no_feature = pl.any_horizontal(pl.col(features).is_null()) if features else pl.lit(value=False)
-    times, values = pl.col("timestamp", "label_timestamp"), pl.col("watch_ratio", *numbers)
-    most = {WEIGHT: LARGEST_WEIGHT}
-    amounts = [pl.col(name).is_between(0, most.get(name, LONGEST_DURATION)) for name in numbers]
-    latest = LATEST_TIMESTAMP - LONGEST_DURATION
-    label = pl.col("watch_ratio").is_between(lowest, HIGHEST_WATCH_RATIO)
-    in_range = pl.all_horizontal(times.is_between(0, latest), label, *amounts)
-    return (
-        pl.when(pl.any_horizontal(pl.col(ids).is_null()))
-        .then(pl.lit("no_id"))
-        .when(pl.any_horizontal(times.is_null()))
-        .then(pl.lit("no_time"))
-        .when(pl.col("watch_ratio").is_null())
-        .then(pl.lit("no_value"))
-        .when(pl.any_horizontal(values.is_null()))
-        .then(pl.lit("no_number"))
-        .when(no_feature)
-        .then(pl.lit("no_feature"))
-        .when(~in_range)
-        .then(pl.lit("out_of_range"))
-        .when(pl.col("label_timestamp") < pl.col("timestamp"))
-        .then(pl.lit("label_before_event"))
-    )
+def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, Field]:
+    """Return where each column of rows comes from."""
+    interactions, labels = stream.interactions, stream.labels
+    pointers = {
+        "event_id": ("interactions.event_id", interactions.event_id),
+        "timestamp": ("interactions.time", interactions.time),
+        "label_timestamp": ("labels.time", labels.time),
+        "watch_ratio": ("labels.value", labels.value),
+    }
+    if table.find(labels.time) is None:
+        pointers["label_timestamp"] = pointers["timestamp"]
+    if labels.weight is not None:
+        pointers[WEIGHT] = ("labels.weight", labels.weight)
+    for column, (name, pointer) in zip(
+        entity_fields(len(stream.entities)), stream.entities.items(), strict=True
+    ):
+        pointers[column] = (f"entities.{name}", pointer)
+    for kind, definition in (("interactions", interactions), ("labels", labels)):
+        for number, pointer in definition.numbers.items():
+            pointers[f"{kind}.{number}"] = (f"{kind}.{number}", pointer)
+    for name, feature in stream.features.items():
+        if not isinstance(feature, DerivedFeature):
+            pointers[f"features.{name}"] = (f"features.{name}", feature.field)
+    row = pl.int_range(pl.len())
+    found = {column: table.find(pointers[column][1]) for column in columns if column in pointers}
+    return {column: Field(*pointers[column], row if raw is None else raw) for column, raw in found.items()}
 
 
 class TableFile:
@@ -157,17 +168,25 @@ class TableFile:
         return reduce(lambda column, part: column.struct.field(part), parts[1:], pl.col(parts[0]))
 
     def ids(self, pointer: str, *, required: bool = True) -> pl.Expr:
-        """Return a column of ids: text or whole numbers; numbers of rows if it is not there nor required."""
+        """Return a column of ids: text or whole numbers; numbers of rows if it is not there nor required.
+
+        A column is text if one of its whole numbers does not fit 64 bits.
+        """
         column = self.find(pointer)
         if column is None and not required:
             return pl.int_range(pl.len(), dtype=pl.Int64)
         column = self._existing(pointer)
-        kind = self.frame.select(column).to_series().dtype
-        if not (kind.is_integer() or kind == pl.String):
+        values = self.frame.select(column).to_series()
+        if isinstance(values.dtype, pl.Categorical | pl.Enum):
+            return column.cast(pl.String)
+        if values.dtype.is_float() and _are_whole(values):
+            return column.cast(pl.Int64)  # as other tools write whole numbers, some of which are missing
+        if not (values.dtype.is_integer() or values.dtype == pl.String):
             raise DataError(
-                f"{self.path}: {pointer} has values of the type {kind}; ids are text or whole numbers"
+                f"{self.path}: {pointer} has values of the type {values.dtype}; ids are text or whole numbers"
             )
-        return column
+        within = values.dtype == pl.String or values.drop_nulls().is_between(*ID_RANGE).all()
+        return column if within else column.cast(pl.String)
 
     def number(self, pointer: str) -> pl.Expr:
         """Return a column of numbers; true counts as 1, and what is no number is null."""
@@ -215,6 +234,12 @@ class TableFile:
             there = truncate(", ".join(self.frame.columns))
             raise DataError(f"{self.path}: no column for {pointer}; there are {there}")
         return column
+
+
+def _are_whole(values: pl.Series) -> bool:
+    """Return whether all numbers are whole, and so small that each is exact."""
+    known = values.drop_nulls()
+    return bool((known.is_between(-EXACT, EXACT) & (known == known.round())).all())
 
 
 def read_table(path: Path) -> pl.DataFrame:

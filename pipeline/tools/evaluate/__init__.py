@@ -2,6 +2,7 @@
 
 from pipeline.tools.evaluate.evaluation import Evaluation, evaluate, run
 from pipeline.tools.evaluate.evaluation_text import render
+from pipeline.tools.evaluate.losses import describe_losses
 from pipeline.tools.evaluate.table_run import TableRun, run_table, without_schemas
 from pipeline.tools.evaluate.trial import Order, Source, Trial, prepare
 
@@ -11,6 +12,7 @@ __all__ = [
     "Source",
     "TableRun",
     "Trial",
+    "describe_losses",
     "evaluate",
     "prepare",
     "render",

@@ -33,6 +33,7 @@ from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.state import ITEMS
 from pipeline.task.task import Task
+from pipeline.tools.evaluate.losses import FirstLetters, Losses, losses_of
 from pipeline.tools.report.counts import Counts
 from pipeline.tools.report.figures import Report
 from pipeline.tools.report.partition_run import (
@@ -68,6 +69,8 @@ class TableRun(NamedTuple):
     report: Report
     seconds: float
     """Seconds of the run, without reading the table and compiling."""
+    losses: Losses
+    """Rows that reach no figure."""
 
 
 def without_schemas(config: Config) -> Config:
@@ -108,7 +111,7 @@ def run_table(
     Returns
     -------
     TableRun
-        The figures of `forks report`, and seconds.
+        The figures of `forks report`, seconds, and what is lost.
 
     Raises
     ------
@@ -116,11 +119,15 @@ def run_table(
         There is no event.
     """
     if not len(events):
-        raise DataError(f"none of the {events.rows:,} rows can be used: {events.reasons}")
+        example = next(iter(events.examples.values()), "")
+        raise DataError(
+            f"none of the {events.rows:,} rows can be used: {events.reasons}. {example}".rstrip(". ")
+        )
     stream, begin = config.stream, time.perf_counter()
     outcomes, decoder, found = OutcomeTable(stream, factory.target), outcome_decoder(stream), Counter[str]()
     counters: Mapping[str, int] = {}
     slates: dict[int, int] = {}
+    letters = FirstLetters()
     for batch in batches(events, config, factory):
         counters = batch.counters
         outcomes.add([decoder.decode(value) for value in batch.records.outcomes.values])
@@ -128,13 +135,15 @@ def run_table(
         if stream.has_slates:
             sizes_here = [SLATE_SIZES.decode(value) for value in batch.records.predictions.values]
             slates |= {each.sequence: len(each.items) for each in sizes_here}
-        found.update(letter.fault.value for letter in batch.dead_letters)
+        letters.add(batch.dead_letters)
         progress(counters["interactions"] + counters["labels"])
+    found.update({fault.value: count for fault, count in letters.counts.items()})
     found.update(outcomes.counted)
     found[ITEMS] += sum(slates.values())
     state = ReportedState(dict(counters), factory.settings(1))
     run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state, slates)
-    return TableRun(report_of([run], stream, window), time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return TableRun(report_of([run], stream, window), seconds, losses_of(events, counters, letters))
 
 
 def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[TableBatch]:

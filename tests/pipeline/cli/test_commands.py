@@ -16,6 +16,7 @@ MENDED: Final = {
     "forks config",
     "forks config init",
     "forks demo --stream",
+    "forks evaluate",
     "forks evaluate --limit",
     "forks evaluate --set",
     "forks inspect --limit",
@@ -32,7 +33,7 @@ MENDED: Final = {
     "forks top --once",
     "forks topics acls --role",
 }
-"""What has another help text since: a plain sentence that begins with a verb or names the thing."""
+"""What has another help text since: a plainer sentence, or one more of what the command says."""
 
 
 def test_commands_options_defaults_help_texts_and_exit_codes_are_those_of_0_1() -> None:

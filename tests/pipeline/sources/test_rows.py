@@ -137,6 +137,36 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
         "out_of_range": 2,
         "label_before_event": 1,
     }
+    assert events.examples == {
+        "no_id": "row 1: entities.user at /user is missing",
+        "no_time": "row 2: interactions.time at /at is missing",
+        "no_value": "row 4: labels.value at /clicked is missing",
+        "no_number": "row 5: interactions.price at /price is missing",
+        "out_of_range": "row 6: interactions.price at /price is -1.0",
+        "label_before_event": "row 8: labels.time at /known is 1999",
+    }
+
+
+def test_ids_are_numbers_of_64_bits_or_text(tmp_path: Path) -> None:
+    largest = 2**63 - 1
+    path = tmp_path / "rows.csv"
+    for second, user in (
+        (largest, largest),
+        (largest + 1, str(largest + 1)),
+        (-largest - 2, str(-largest - 2)),
+    ):
+        path.write_text(
+            f"user,ad.id,at,price,clicked\n5,1.0,1,1,true\n{second},2.0,2,1,true\n,3.0,3,1,true\n"
+        )
+        events = read_rows(path, FLAT, 0)
+        pairs = decoded(events, FLAT)
+        assert [each.ids for each, _ in pairs] == [(type(user)(5), 1), (user, 2)]
+        assert events.skipped == {"no_id": 1}
+    table = pl.DataFrame(ROWS)
+    kinds = pl.col("user").cast(pl.Categorical), pl.col("ad.id").cast(pl.Float64)
+    table.with_columns(*kinds).write_parquet(tmp_path / "rows.parquet")
+    pairs = decoded(read_rows(tmp_path / "rows.parquet", FLAT, 0), FLAT)
+    assert [each.ids for each, _ in pairs] == [("a", 1), ("b", 2)]
 
 
 @pytest.mark.parametrize(

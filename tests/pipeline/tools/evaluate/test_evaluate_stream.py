@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
+from pipeline.errors import DataError
 
 DEFINITION = """
 name = "orders"
@@ -148,7 +149,8 @@ def test_rows_that_cannot_be_used_are_counted_by_reason() -> None:
     good = rows()
     bad = [good[0] | {"order": 1_000, name: None} for name in ("at", "on_time", "km", "courier")]
     write(Path("orders.jsonl"), [*good, *bad, good[3]])
-    found = evaluated("orders.jsonl")
+    result = run("orders.jsonl", *SMALL, "--json")
+    found = json.loads(result.stdout)
     assert found["rows"] == ORDERS + 5
     assert found["skipped"] == {"no_feature": 1, "no_id": 1, "no_time": 1, "no_value": 1}
     assert found["predictions"] == ORDERS
@@ -157,6 +159,39 @@ def test_rows_that_cannot_be_used_are_counted_by_reason() -> None:
         "rows skipped   4 (1 no feature, 1 no id, 1 no time, 1 no value)"
         in run("orders.jsonl", *SMALL).stdout
     )
+    assert (found["losses"]["lost"], found["losses"]["late"]) == (5, 0)
+    error = result.exception
+    assert isinstance(error, DataError)
+    assert str(error).startswith("5 of 405 rows (1.2%) are lost")
+    assert "1 no feature: row 402: features.km at /km is missing: say with the setting missing" in str(error)
+
+
+@pytest.mark.usefixtures("folder")
+def test_messages_that_cannot_be_used_fail_an_evaluation_after_its_figures() -> None:
+    good = rows()
+    bad = [{**each, "courier": {"id": "c" * 300}} for each in good[: ORDERS // 5]]
+    write(Path("orders.jsonl"), [*bad, *good[ORDERS // 5 :]])
+    result = run("orders.jsonl", *SMALL)
+    assert "written       320 predictions" in result.stdout
+    text = str(result.exception)
+    assert text.startswith("80 of 400 rows (20.0%) are lost")
+    assert "  160 invalid: Expected `str` of length <= 256 - at `$.courier.id`" in text
+    assert "in arrivals: {" in text
+    assert "orphan" not in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_few_lost_rows_are_a_note_and_late_labels_a_warning() -> None:
+    write(Path("orders.jsonl"), [*rows(), rows()[3]])
+    result = run("orders.jsonl", *SMALL)
+    assert result.exit_code == 0
+    assert "note: 1 of 401 rows (0.2%) are lost" in result.stderr
+    assert "1 duplicate interactions: point interactions.event_id and labels.event_id" in result.stderr
+    write(Path("orders.jsonl"), rows())
+    Path("forks.toml").write_text('stream = "orders.toml"\n[join]\nwindow = "1m"\n')
+    late = run("orders.jsonl", *SMALL, "--label-delay", "90s")
+    assert late.exit_code == 0
+    assert "warning: 400 labels come more than join.window after their events" in late.stderr
 
 
 @pytest.mark.usefixtures("folder")
@@ -210,7 +245,9 @@ def test_files_that_do_not_fit_are_refused() -> None:
     assert "other.jsonl: no column for /" in refusal("other.jsonl")
     assert refusal("nowhere.jsonl") == "DataError: nowhere.jsonl: there is no such file"
     write(Path("late.jsonl"), [{**each, "at": None} for each in rows()])
-    assert refusal("late.jsonl") == "DataError: none of the 400 rows can be used: 400 no time"
+    assert refusal("late.jsonl") == (
+        "DataError: none of the 400 rows can be used: 400 no time. row 0: interactions.time at /at is missing"
+    )
     Path("forks.toml").unlink()
     assert "forks stream init orders.jsonl --out stream.toml" in refusal("orders.jsonl")
     Path("plain.toml").write_text("[join]\n")
