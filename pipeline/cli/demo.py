@@ -233,6 +233,8 @@ def _notify(text: str) -> None:
 
 
 def _describe(events: Events) -> None:
+    if events.taken_for:
+        _notify(events.taken_for)
     _notify(f"{events.rows:,} rows, {len(events):,} of them usable ({events.reasons or 'none'} skipped)")
 
 

@@ -36,8 +36,8 @@ Examples:
 """
 TOLERATED_LATE = 0.01
 """Share of labels that may come after the window without a warning."""
-TABLES = (".csv", ".parquet", ".jsonl", ".ndjson")
-"""Endings of tables of a stream's events."""
+EXAMPLES = (".csv", ".txt", ".data")
+"""Endings of tables that may also be examples without a stream."""
 
 
 def evaluate(
@@ -135,10 +135,12 @@ def evaluate(
 
 def _stream_settings(data: Path, config: Path | None, label: str | None) -> Config | None:
     """Return the configuration if the file is a table of a stream's events, else None."""
-    if config is None and (label is not None or data.suffix not in TABLES or data.is_dir()):
-        return None
     from pipeline.config.loader import load
     from pipeline.config.stream import KUAIREC
+    from pipeline.sources.table_files import is_table
+
+    if config is None and (label is not None or not is_table(data) or data.is_dir()):
+        return None
 
     settings = load(config)
     if settings.stream != KUAIREC:
@@ -148,7 +150,7 @@ def _stream_settings(data: Path, config: Path | None, label: str | None) -> Conf
             f"--config {config}: it names no stream, and on KuaiRec's data an evaluation takes the settings "
             "of --preset and --set alone"
         )
-    if data.suffix != ".csv":
+    if data.suffix not in EXAMPLES:
         raise ConfigError(
             f"{data}: there is no definition of its stream. `forks stream init {data} --out stream.toml` "
             'drafts one; then put stream = "stream.toml" into forks.toml'
@@ -218,6 +220,8 @@ def _evaluate_stream(
     with waiting(f"Reading {data} ..."):
         events = read_rows(data, settings.stream, parse_delay(label_delay)).first(limit)
         factory = ModelFactory(settings)
+    if events.taken_for:
+        notice(f"note: {events.taken_for}")
     if settings.stream.tables:
         names = ", ".join(settings.stream.tables)
         notice(f"note: the rows of {names} come from Kafka. Here no entity has a row")

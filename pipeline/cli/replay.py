@@ -142,13 +142,15 @@ def replay(
     from pipeline.sources.kuairec import read_events
     from pipeline.sources.replay import Replay
     from pipeline.sources.rows import read_rows
-    from pipeline.tools.terminal import progress, waiting
+    from pipeline.tools.terminal import notice, progress, waiting
 
     settings = options.load()
     kafka, stream = settings.kafka, settings.stream
     registry = registry_of(settings.registry) if stream.needs_registry else None
     with waiting(f"Reading {path} ..."):
         events = read_events(path, matrix) if stream.is_kuairec else read_rows(path, stream, delay)
+        if events.taken_for:
+            notice(f"note: {events.taken_for}")
         run = Replay(
             events.first(limit), kafka, stream=stream, registry=registry, resume=resume, ack_timeout=patience
         )

@@ -60,12 +60,15 @@ class Events:
         records accept).
     examples
         The first row of each reason as text, of a stream's table.
+    taken_for
+        What the file was taken for, as a sentence; empty where its format says all.
     """
 
     frame: pl.DataFrame
     rows: int
     skipped: dict[str, int]
     examples: Mapping[str, str] = field(default_factory=dict)
+    taken_for: str = ""
 
     def __len__(self) -> int:
         """Return the number of usable interactions; of slates, that of their items."""

@@ -76,7 +76,7 @@ def examples(
     made: Sequence[Check],
     fields: Mapping[str, Field],
 ) -> dict[str, str]:
-    """Return the first row of each reason as text, with the field and its value in the table.
+    """Return the first row of each reason as text: its number from 1, the field and its value.
 
     Parameters
     ----------
@@ -99,5 +99,5 @@ def examples(
         field = fields[made[failures[row]].column if len(rows) else "event_id"]
         value = table[row].select(field.raw.alias("value"))["value"][0]
         text = "missing" if value is None else shown(value)
-        found[reason] = f"row {row:,}: {field.setting} at {field.pointer} is {text}"
+        found[reason] = f"row {row + 1:,}: {field.setting} at {field.pointer} is {text}"
     return found

@@ -14,14 +14,16 @@ from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
 from pipeline.config.stream_features import DerivedFeature, FieldFeature
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import DataError
-from pipeline.input_files import refuse_large
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, Events
 from pipeline.sources.row_faults import Field, checks, examples, first_failures
 from pipeline.sources.slate_rows import refuse_shared_columns, slate_faults, with_items
+from pipeline.sources.table_files import read_table_file
 from pipeline.truncate import truncate
 
+RAGGED: Final = "ragged"
+"""Why lines of text with another number of values are no rows."""
 ID_RANGE: Final = (-INTEGER_LIMIT, INTEGER_LIMIT - 1)
 """From and to which whole numbers are ids as numbers; a column with others is text."""
 EXACT: Final = 2**53
@@ -42,8 +44,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     Parameters
     ----------
     path
-        Table: CSV with a header (``.csv``), Parquet (``.parquet``), or one JSON object a line (``.jsonl``,
-        ``.ndjson``).
+        A table, see `pipeline.sources.table_files`.
     stream
         Definition of the stream.
     label_delay
@@ -52,7 +53,8 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     Returns
     -------
     Events
-        Usable rows by time, and counts of the others: `no_id`, `no_time`, `no_value`, `no_number`,
+        Usable rows by time, and counts of the others: `ragged` (lines of text with another number of values),
+        `no_id`, `no_time`, `no_value`, `no_number`,
         `no_feature`, `out_of_range`, `label_before_event`; of slates `differs_in_slate`, `item_twice`,
         `too_many_items`. The frame has the columns of `pipeline.sources.messages.StreamWriter`.
 
@@ -116,7 +118,11 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     frame = raw.filter(fault.is_null())
     frame = with_items(frame, stream) if stream.has_slates else frame.sort("timestamp", maintain_order=True)
     fields = _fields(table, stream, raw.columns) if counts else {}
-    return Events(frame, raw.height, dict(counts), examples(table.frame, fault, failures, made, fields))
+    found = examples(table.frame, fault, failures, made, fields)
+    skipped, left_out = dict(counts), table.file.left_out
+    if left_out:
+        skipped[RAGGED], found[RAGGED] = left_out, table.file.example
+    return Events(frame, raw.height + left_out, skipped, found, table.file.taken_for)
 
 
 def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, Field]:
@@ -152,7 +158,8 @@ class TableFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.frame = read_table(path)
+        self.file = read_table_file(path)
+        self.frame = self.file.frame
 
     def find(self, pointer: str) -> pl.Expr | None:
         """Return the column of a pointer; None if there is none."""
@@ -240,34 +247,3 @@ def _are_whole(values: pl.Series) -> bool:
     """Return whether all numbers are whole, and so small that each is exact."""
     known = values.drop_nulls()
     return bool((known.is_between(-EXACT, EXACT) & (known == known.round())).all())
-
-
-def read_table(path: Path) -> pl.DataFrame:
-    """Read a table: CSV, Parquet, or one JSON object a line.
-
-    Raises
-    ------
-    DataError
-        There is no such file, or it is no such table.
-    """
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    try:
-        match path.suffix:
-            case ".csv":
-                refuse_large(path)
-                return pl.read_csv(path, infer_schema_length=None)
-            case ".jsonl" | ".ndjson":
-                refuse_large(path)
-                return pl.read_ndjson(path, infer_schema_length=None)
-            case ".parquet":
-                return pl.read_parquet(path)
-    except pl.exceptions.NoDataError as error:
-        raise DataError(f"{path}: the file is empty") from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DataError(
-            f"{path}: cannot be read as a table: {truncate(str(error).splitlines()[0])}"
-        ) from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    raise DataError(f"{path}: a table is a file of .csv, .parquet, .jsonl or .ndjson")

@@ -25,6 +25,7 @@ DUPLICATES: Final = ("duplicate_interactions", "duplicate_labels")
 """Counters of messages that are dropped without a dead letter."""
 REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "ragged": "quote values that have separators in them",
         "no_id": "point the setting to a column that has an id in every row",
         "no_time": "look at the setting time_unit",
         "no_value": "look at labels.value; each signal has to be named in labels.signals",

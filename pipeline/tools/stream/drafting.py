@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.config.stream import RESERVED, Stream, TimeUnit
 from pipeline.errors import DataError
-from pipeline.sources.rows import read_table
+from pipeline.sources.table_files import read_table_file
 from pipeline.tools.stream.checking import unit_of
 from pipeline.truncate import truncate
 
@@ -80,7 +80,8 @@ def draft(path: Path, name: str) -> str:
     DataError
         It is no such table, or it has no columns that may be a time and a label.
     """
-    frame = read_table(path)
+    table = read_table_file(path)
+    frame = table.frame
     # Not the first rows: a table may be sorted by the label.
     columns = list(_columns(frame.sample(min(ROWS, frame.height), seed=0)))
     if not columns or not len(columns[0].values):
@@ -90,7 +91,8 @@ def draft(path: Path, name: str) -> str:
     if lacking:
         there = truncate(", ".join(each.pointer for each in columns))
         raise DataError(f"{path}: no column looks like {' nor '.join(lacking)}; there are {there}")
-    text = "\n".join(_lines(name, found)) + "\n"
+    said = [f"# {table.taken_for}"] if table.taken_for else []
+    text = "\n".join([*said, *_lines(name, found)]) + "\n"
     Stream.model_validate(tomllib.loads(text))
     return text
 

@@ -138,12 +138,12 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
         "label_before_event": 1,
     }
     assert events.examples == {
-        "no_id": "row 1: entities.user at /user is missing",
-        "no_time": "row 2: interactions.time at /at is missing",
-        "no_value": "row 4: labels.value at /clicked is missing",
-        "no_number": "row 5: interactions.price at /price is missing",
-        "out_of_range": "row 6: interactions.price at /price is -1.0",
-        "label_before_event": "row 8: labels.time at /known is 1999",
+        "no_id": "row 2: entities.user at /user is missing",
+        "no_time": "row 3: interactions.time at /at is missing",
+        "no_value": "row 5: labels.value at /clicked is missing",
+        "no_number": "row 6: interactions.price at /price is missing",
+        "out_of_range": "row 7: interactions.price at /price is -1.0",
+        "label_before_event": "row 9: labels.time at /known is 1999",
     }
 
 
@@ -187,7 +187,8 @@ def test_a_column_that_is_missing_or_of_another_type_is_named(
     ("name", "content", "message"),
     [
         ("rows.csv", b"", "the file is empty"),
-        ("rows.csv", b"a,b\n1,2,3\n", "cannot be read as a table"),
+        ("rows.csv", b"a,b\n1,\0\n", "it has zero bytes"),
+        ("rows.csv.gz", b"a,b\n1,2\n", "cannot be decompressed"),
         ("rows.jsonl", b"{", "cannot be read as a table"),
         ("rows.parquet", b"PAR1", "cannot be read as a table"),
         ("rows.xlsx", b"", r"a table is a file of \.csv"),

@@ -163,7 +163,7 @@ def test_rows_that_cannot_be_used_are_counted_by_reason() -> None:
     error = result.exception
     assert isinstance(error, DataError)
     assert str(error).startswith("5 of 405 rows (1.2%) are lost")
-    assert "1 no feature: row 402: features.km at /km is missing: say with the setting missing" in str(error)
+    assert "1 no feature: row 403: features.km at /km is missing: say with the setting missing" in str(error)
 
 
 @pytest.mark.usefixtures("folder")
@@ -246,7 +246,7 @@ def test_files_that_do_not_fit_are_refused() -> None:
     assert refusal("nowhere.jsonl") == "DataError: nowhere.jsonl: there is no such file"
     write(Path("late.jsonl"), [{**each, "at": None} for each in rows()])
     assert refusal("late.jsonl") == (
-        "DataError: none of the 400 rows can be used: 400 no time. row 0: interactions.time at /at is missing"
+        "DataError: none of the 400 rows can be used: 400 no time. row 1: interactions.time at /at is missing"
     )
     Path("forks.toml").unlink()
     assert "forks stream init orders.jsonl --out stream.toml" in refusal("orders.jsonl")
