@@ -33,6 +33,26 @@ def init(
     name: Annotated[
         str | None, typer.Option(help="The stream's name.", show_default="the name of the file")
     ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of labels.", show_default="guessed")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of the events' times.", show_default="guessed"),
+    ] = None,
+    event_id: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of the events' ids.", show_default="guessed"),
+    ] = None,
+    entities: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--entity",
+            metavar="COLUMN",
+            help="A column of ids of users or items (repeatable).",
+            show_default="guessed",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file to write, which must not exist.", show_default="printed")
     ] = None,
@@ -42,10 +62,11 @@ def init(
     What a column means is guessed from its name and values; comments say what else it may be.
     """
     require("to read a table of events", "polars")
-    from pipeline.tools.stream.drafting import draft
+    from pipeline.tools.stream.drafting import Known, draft
 
     words = re.sub(r"[^a-z0-9_]+", "_", (name or path.stem).lower()).strip("_")
-    text = draft(path, words if words[:1].isalpha() else f"s_{words}")
+    known = Known(label, time, event_id, entities or ())
+    text = draft(path, words if words[:1].isalpha() else f"s_{words}", known)
     if write_new(out, text, ConfigError):
         typer.echo(
             f'{out} is written. Look through it, and put stream = "{out}" into forks.toml. Then '

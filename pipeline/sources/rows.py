@@ -35,7 +35,8 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
 
     A field is in the column of its name. That of ``/courier/id`` is in ``courier.id``, or in the field ``id``
     of the column ``courier`` where its values are objects. Without a column of event ids, an event's id is
-    the number of its row, from 0.
+    the number of its row, from 0. Without a column of times, the rows are in the order of time, and each
+    label comes right before the next event.
 
     Where interactions are slates, a row is an item and its label. The rows of an event are its slate, in
     their order; what is not of the item is the same in all of them. If one of them cannot be used, none is,
@@ -69,8 +70,13 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     table = TableFile(path)
     interactions, labels = stream.interactions, stream.labels
     ids = entity_fields(len(stream.entities))
-    time = table.time(interactions.time, interactions.time_unit)
     known = table.find(labels.time)
+    ordered = known is None and table.find(interactions.time) is None
+    time = (
+        pl.int_range(pl.len(), dtype=pl.Int64) * (label_delay + 1)
+        if ordered
+        else table.time(interactions.time, interactions.time_unit)
+    )
     columns = {
         "event_id": table.ids(interactions.event_id, required=stream.has_slates),
         **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
@@ -122,7 +128,13 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     skipped, left_out = dict(counts), table.file.left_out
     if left_out:
         skipped[RAGGED], found[RAGGED] = left_out, table.file.example
-    return Events(frame, raw.height + left_out, skipped, found, table.file.taken_for)
+    notes = [table.file.taken_for] if table.file.taken_for else []
+    if ordered:
+        notes.append(
+            f"There is no column for interactions.time, {interactions.time}: rows are in the order of time, "
+            "and each label comes before the next event"
+        )
+    return Events(frame, raw.height + left_out, skipped, found, ". ".join(notes))
 
 
 def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, Field]:

@@ -161,7 +161,11 @@ def _text(path: Path, content: bytes) -> TableText:
     if len(set(stripped.values())) == len(stripped):
         frame = frame.rename(stripped)
     frame = frame.with_columns(_values(each, decimal_comma=dialect.decimal_comma) for each in frame)
-    names = "the first line has the names" if dialect.header else "no line of names: column_1, column_2, ..."
+    names = (
+        "the first line has the names"
+        if dialect.header
+        else "no line of names (columns are column_1, column_2 and so on)"
+    )
     said = [f"separated by {_NAMES[dialect.separator]}", names]
     said += ["decimal commas"] * dialect.decimal_comma + [f"encoded in {encoding}"] * (encoding != "UTF-8")
     text = f"Read as text {', '.join(said)}"

@@ -4,68 +4,64 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from json import dumps
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import polars as pl
 
-from pipeline.config.stream import RESERVED, Stream, TimeUnit
+from pipeline.config.stream import Stream
 from pipeline.errors import DataError
 from pipeline.sources.table_files import read_table_file
-from pipeline.tools.stream.checking import unit_of
-from pipeline.truncate import truncate
+from pipeline.tools.stream.draft_columns import (
+    Column,
+    columns_of,
+    is_binary,
+    is_id,
+    is_signal,
+    is_unique,
+    unlike,
+)
+from pipeline.tools.stream.draft_features import feature_lines
+from pipeline.truncate import shown, truncate
 
 ROWS: Final = 10_000
 """Rows that are looked at."""
-MAX_FEATURES: Final = 20
-"""Features that are named, at most."""
-MAX_CATEGORIES: Final = 100
-"""Texts of a column that may be a category, at most."""
+WITHOUT_ID: Final = 200
+"""At most one of so many rows may be without the id of an entity, as it cannot be used then."""
 _TIME: Final = re.compile(r"time|date|(^|_)(ts|at|ms)($|_)", re.IGNORECASE)
 _KNOWN: Final = re.compile(r"label|known|end|arriv|finish|deliver|done|clos", re.IGNORECASE)
 _ID: Final = re.compile(r"id$|uuid|key$|/event|/row|/order", re.IGNORECASE)
-_ACTOR: Final = re.compile(
-    r"user|customer|client|account|courier|driver|player|device|session|member", re.IGNORECASE
-)
+_ACTORS: Final = "user|customer|client|account|courier|driver|player|device|session|member"
+_ACTOR: Final = re.compile(_ACTORS, re.IGNORECASE)
+_NUMBERED: Final = re.compile(rf"({_ACTORS})_?(id|key|no|nr|num|number|code)?$", re.IGNORECASE)
 _LABEL: Final = re.compile(
-    r"click|like|view|watch|conver|purchas|bought|fraud|success|on_time|target|rating|(?<!du)ratio",
+    r"click|like|view|watch|conver|purchas|bought|fraud|success|on_time|target|rating|(?<!du)ratio"
+    r"|^label|^y$|^class$|^outcome|^cnt$|^fare$|minutes|time_taken",
     re.IGNORECASE,
 )
-"""Names that say what a column may be."""
-_OF_PARENT: Final = frozenset({"id", "key", "uuid", "value"})
-"""Names of fields that say nothing without that of their object."""
+_RATIO: Final = re.compile(r"rating|(?<!du)ratio|score|stars", re.IGNORECASE)
+"""Names that say what a column may be; numbers of the last kind are above a threshold or not."""
+_POSITIVE: Final = frozenset({"yes", "y", "true", "t", "up", "positive", "pos", "spam", "fraud", "won", "1"})
+"""Texts of the positive class, in lower case."""
+_UNNAMED: Final = re.compile(r"/column_\d+$")
 
 
-class Column(NamedTuple):
-    """A column, or a field of a column of objects."""
+class Known(NamedTuple):
+    """What is known of a table: names of columns, or pointers."""
 
-    pointer: str
-    values: pl.Series
-
-    @property
-    def name(self) -> str:
-        """What it may be called in a definition."""
-        parts = self.pointer.lower().split("/")[1:]
-        last = parts[-2] if len(parts) > 1 and parts[-1] in _OF_PARENT else parts[-1]
-        name = re.sub(r"[^a-z0-9_]", "_", last).strip("_")
-        return name if name[:1].isalpha() else f"f_{name}"
-
-    @property
-    def distinct(self) -> int:
-        """Number of different values."""
-        return self.values.drop_nulls().n_unique()
-
-    @property
-    def unit(self) -> TimeUnit | None:
-        """The unit of its times; None if it has no times."""
-        if self.values.dtype.is_temporal():
-            return "iso8601"
-        some = self.values.drop_nulls()
-        return unit_of(some[len(some) // 2]) if len(some) else None
+    label: str | None = None
+    time: str | None = None
+    event_id: str | None = None
+    entities: Sequence[str] = ()
 
 
-def draft(path: Path, name: str) -> str:
+NOTHING_KNOWN: Final = Known()
+
+
+def draft(path: Path, name: str, known: Known = NOTHING_KNOWN) -> str:
     """Return a definition of a stream in TOML, with what else may be meant in comments.
 
     Parameters
@@ -74,23 +70,25 @@ def draft(path: Path, name: str) -> str:
         Table of events, see `pipeline.sources.rows.read_rows`.
     name
         Name of the stream.
+    known
+        What need not be guessed.
 
     Raises
     ------
     DataError
-        It is no such table, or it has no columns that may be a time and a label.
+        It is no such table, a column that is known is not there, or none may be a label.
     """
     table = read_table_file(path)
     frame = table.frame
     # Not the first rows: a table may be sorted by the label.
-    columns = list(_columns(frame.sample(min(ROWS, frame.height), seed=0)))
+    columns = list(columns_of(frame, frame.sample(min(ROWS, frame.height), seed=0)))
     if not columns or not len(columns[0].values):
         raise DataError(f"{path}: there are no rows to look at")
-    found = _guess(columns)
-    lacking = [what for what, there in (("a time", found.times), ("a label", found.labels)) if not there]
-    if lacking:
-        there = truncate(", ".join(each.pointer for each in columns))
-        raise DataError(f"{path}: no column looks like {' nor '.join(lacking)}; there are {there}")
+    found = _guess(path, columns, known)
+    if not found.labels:
+        raise DataError(
+            f"{path}: no column looks like a label; name it with --label. There are {_names(columns)}"
+        )
     said = [f"# {table.taken_for}"] if table.taken_for else []
     text = "\n".join([*said, *_lines(name, found)]) + "\n"
     Stream.model_validate(tomllib.loads(text))
@@ -102,56 +100,98 @@ class _Guess(NamedTuple):
 
     events: Sequence[Column]
     """Ids of events."""
-    ids: Sequence[Column]
+    entities: Sequence[Column]
     """Ids of users and items."""
+    ids: Sequence[Column]
+    """Further ids."""
     times: Sequence[Column]
     labels: Sequence[Column]
     others: Sequence[Column]
     """Fields that may be features."""
+    columns: Sequence[Column]
+    """All of them."""
 
 
-def _guess(columns: Sequence[Column]) -> _Guess:
-    times = sorted((each for each in columns if each.unit), key=lambda each: not _TIME.search(each.pointer))
-    others = [each for each in columns if each not in times]
-    events = [each for each in others if _is_id(each) and _is_unique(each) and _ID.search(each.pointer)]
-    ids = sorted(
-        (each for each in others if _is_id(each) and not _is_unique(each) and each.distinct > 1),
-        key=lambda each: (not _ID.search(each.pointer), not _ACTOR.search(each.pointer), -each.distinct),
+def _names(columns: Sequence[Column]) -> str:
+    return truncate(", ".join(each.pointer for each in columns))
+
+
+def _find(path: Path, columns: Sequence[Column], option: str, name: str) -> Column:
+    """Return a column that is known by its name or pointer."""
+    for each in columns:
+        if name in {each.pointer, each.pointer.removeprefix("/")}:
+            return each
+    raise DataError(f"{path}: {option} {name}: there is no such column. There are {_names(columns)}")
+
+
+def _guess(path: Path, columns: Sequence[Column], known: Known) -> _Guess:
+    """Return what columns may be, given what is known of some of them."""
+    label, time, event = (
+        None if name is None else _find(path, columns, option, name)
+        for option, name in (
+            ("--label", known.label),
+            ("--time", known.time),
+            ("--event-id", known.event_id),
+        )
     )
-    entities = sorted(ids[:2], key=lambda each: not _ACTOR.search(each.pointer))
+    said = [_find(path, columns, "--entity", name) for name in known.entities]
+    fixed = [each.pointer for each in (label, time, event, *said) if each is not None]
+    if label is not None and not _may_be_label(label):
+        raise DataError(
+            f"{path}: --label {known.label}: it has {label.distinct:,} different values of the type "
+            f"{label.values.dtype}; a label is true or false, one of two values, or a number"
+        )
+    if time is not None and not time.unit:
+        raise DataError(
+            f"{path}: --time {known.time}: {_example(time)} is no time. A time is ISO 8601, or seconds, "
+            "milliseconds or microseconds since 1970"
+        )
+    free = [each for each in columns if each.pointer not in fixed]
+    times = sorted((each for each in free if each.unit), key=lambda each: not _TIME.search(each.pointer))
+    times = times if time is None else [time, *times]
+    others = [each for each in free if each.pointer not in {found.pointer for found in times}]
+    events = [each for each in others if is_id(each) and is_unique(each) and _ID.search(each.pointer)]
+    events = events if event is None else [event]
     labels = sorted(
-        (each for each in others if each not in (*entities, *events) and _may_be_label(each)),
+        (each for each in others if each not in events and _may_be_label(each)),
         key=lambda each: (
             not each.name.startswith("label"),
             not _LABEL.search(each.name),
-            not _is_binary(each),
+            each.pointer != columns[-1].pointer,
+            not is_binary(each),
         ),
     )
-    more_ids = [each for each in ids[2:] if _ID.search(each.pointer)]
-    used = {each.pointer for each in (*events, *entities, *more_ids, *times, *labels[:1])}
-    features = [
-        each
-        for each in others
-        if each.pointer not in used and not _LABEL.search(each.name) and _may_be_feature(each)
-    ]
-    return _Guess(events, [*entities, *more_ids], times, labels, features)
+    labels = labels if label is None else [label, *labels]
+    ids = sorted(
+        (each for each in others if each not in labels[:1] and _may_be_entity(each)),
+        key=lambda each: (not _ID.search(each.pointer), not _ACTOR.search(each.pointer), -each.distinct),
+    )
+    entities = said or sorted(ids[:2], key=lambda each: not _ACTOR.search(each.pointer))
+    ids = ids if not said else [*said, *(each for each in ids if each not in said)]
+    labels = [each for each in labels if each not in entities]
+    more_ids = [each for each in ids[len(entities) :] if _ID.search(each.pointer)]
+    used = {each.pointer for each in (*events, *entities, *times, *labels[:1])}
+    features = [each for each in others if each.pointer not in used and not _LABEL.search(each.name)]
+    return _Guess(events, entities, more_ids, times, labels, features, columns)
 
 
 def _lines(name: str, found: _Guess) -> Iterator[str]:
     event = found.events[0].pointer if found.events else "/event_id"
-    time, label = found.times[0], found.labels[0]
+    label = found.labels[0]
+    time = found.times[0].pointer if found.times else _new_pointer("/time", found.columns)
+    unit = found.times[0].unit if found.times else "ms"
     known = next((each for each in found.times[1:] if _KNOWN.search(each.pointer)), None)
-    above, cap = (0.5, 1.0) if _is_binary(label) else _amounts(label)
     yield f'name = "{name}"'
     yield ""
-    if found.ids:
+    if found.entities:
         yield "# The ids that both messages have; the first is the messages' key."
-        yield from _other_candidates("ids", found.ids[2:])
+        yield from _other_candidates("ids", found.ids)
         yield "[entities]"
-        first, *second = found.ids[:2]
-        yield f'{_unlike(first.name)} = "{first.pointer}"'
-        for each in second:
-            yield f'{_unlike(each.name)}{"_2" * (each.name == first.name)} = "{each.pointer}"'
+        names = Counter[str]()
+        for each in found.entities:
+            names[each.name] += 1
+            number = f"_{names[each.name]}" if names[each.name] > 1 else ""
+            yield f'{unlike(each.name)}{number} = "{each.pointer}"'
     else:
         yield "# No column looks like an id: the events' ids are the messages' keys."
     yield ""
@@ -161,8 +201,10 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
         yield "# No column looks like an id and differs in each row: a replay numbers the rows."
     yield f'event_id = "{event}"'
     yield from _other_candidates("times", [each for each in found.times[1:] if each is not known])
-    yield f'time = "{time.pointer}"'
-    yield f'time_unit = "{time.unit}"'
+    if not found.times:
+        yield "# No column looks like a time: in a table, rows are in the order of time. Messages need one."
+    yield f'time = "{time}"'
+    yield f'time_unit = "{unit}"'
     yield ""
     yield "[labels]"
     yield f'topic = "{name}-labels"'
@@ -170,91 +212,82 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
     if known is None:
         yield "# No column looks like the time of labels: a replay sends them --label-delay later."
     yield f'time = "{known.pointer if known else "/label_time"}"'
-    yield f'time_unit = "{known.unit if known else time.unit}"'
-    yield from _other_candidates("labels", [each for each in found.labels[1:] if _is_binary(each)])
+    yield f'time_unit = "{known.unit if known else unit}"'
+    yield from _other_candidates("labels", [each for each in found.labels[1:] if is_binary(each)])
     yield f'value = "{label.pointer}"'
     if label.values.dtype == pl.Boolean:
         yield 'value_kind = "boolean"'
+    elif is_signal(label):
+        yield 'value_kind = "signal"'
+        yield "# Which of the two is positive is a guess."
+        signals = ", ".join(f"{dumps(text)} = {count:g}" for text, count in _signals(label).items())
+        yield f"signals = {{ {signals} }}"
     yield ""
     yield "[target]"
-    yield f'name = "{_unlike(label.name)}"'
-    if not _is_binary(label):
+    yield from _target_lines(label)
+    yield from feature_lines(found.others, found.labels[0], has_time=bool(found.times))
+
+
+def _target_lines(label: Column) -> Iterator[str]:
+    """Yield what labels mean: a class, or a number."""
+    name = unlike(label.name)
+    if is_binary(label) or is_signal(label):
+        yield from (f'name = "{name}"', "above = 0.5", "cap = 1", "scale = 0.5")
+        return
+    numbers = label.values.drop_nulls().cast(pl.Float64)
+    low, median, high = (float(numbers.quantile(each, "linear") or 0.0) for each in (0.05, 0.5, 0.95))
+    if _RATIO.search(label.name) and not (numbers < 0.0).any():
+        yield f'name = "{name}"'
         yield "# The median, and what one in twenty exceeds."
-    yield f"above = {above:g}"
-    yield f"cap = {cap:g}"
-    yield f"scale = {above or 1.0:g}"
-    yield from _feature_lines(found)
+        yield f"above = {median:g}"
+        yield f"cap = {max(high, median) or 1.0:g}"
+        yield f"scale = {median or 1.0:g}"
+        return
+    deviation = float((numbers - median).abs().mean() or 0.0)  # type: ignore[arg-type]  # a float of floats
+    yield 'kind = "regression"'
+    yield f'name = "{name}"'
+    yield "# The median, how far labels usually are from it, and how far the furthest is of any account."
+    yield f"offset = {median:g}"
+    yield f"scale = {deviation or 1.0:g}"
+    yield f"cap = {4.0 * max(high - median, median - low, deviation) or 1.0:g}"
 
 
-def _feature_lines(found: _Guess) -> Iterator[str]:
-    """Yield features as comments: whether a field is known when the event happens, no table tells."""
-    yield ""
-    yield "# Further features. Take those that are known when an event happens, and no others: a field that"
-    yield "# is only known later, such as how long a video was played, would tell the label."
-    comment = "# " if found.ids else ""
-    yield f"{comment}[features]"
-    yield f'{comment}hour = {{ kind = "hour", utc_offset = "+00:00" }}'
-    for each in found.others[:MAX_FEATURES]:
-        kind = "number"
-        if each.values.dtype == pl.Boolean:
-            kind = "boolean"
-        elif each.values.dtype == pl.String:
-            kind = "category"
-        missing = {"number": "0.0", "boolean": "false", "category": '"unknown"'}[kind]
-        told = ", indicator = true" if kind == "number" else ""
-        said = f", missing = {missing}{told}" if each.values.null_count() else ""
-        yield f'# {_unlike(each.name)} = {{ kind = "{kind}", field = "{each.pointer}"{said} }}'
+def _new_pointer(pointer: str, columns: Sequence[Column]) -> str:
+    """Return a pointer that leads to no column."""
+    while any(each.pointer == pointer for each in columns):
+        pointer = f"{pointer}_"
+    return pointer
 
 
-def _may_be_feature(column: Column) -> bool:
-    """Whether there are numbers, true and false, or few texts."""
-    dtype = column.values.dtype
-    few = 1 < column.distinct <= MAX_CATEGORIES
-    return dtype.is_numeric() or dtype == pl.Boolean or (dtype == pl.String and few)
+def _example(column: Column) -> str:
+    some = column.values.drop_nulls()
+    return shown(some[0]) if len(some) else "nothing"
 
 
-def _columns(frame: pl.DataFrame, parent: str = "") -> Iterator[Column]:
-    """Yield the columns of a table, and the fields of those that hold objects."""
-    for series in frame:
-        pointer = f"{parent}/{series.name.replace('~', '~0').replace('/', '~1')}"
-        if isinstance(series.dtype, pl.Struct):
-            yield from _columns(series.struct.unnest(), pointer)
-        elif not series.dtype.is_nested():
-            yield Column(pointer, series)
+def _signals(column: Column) -> dict[str, float]:
+    """Return what each of two values counts as: the rarer one is positive, if no name or number says more."""
+    counts = column.values.drop_nulls().value_counts(sort=True).rows()
+    if column.values.dtype.is_integer():
+        high = max(value for value, _ in counts)
+    else:
+        named = [value for value, _ in counts if value.lower() in _POSITIVE]
+        high = named[0] if len(named) == 1 else counts[-1][0]
+    return {str(value): float(value == high) for value, _ in sorted(counts)}
 
 
-def _is_id(column: Column) -> bool:
-    return column.values.dtype == pl.String or column.values.dtype.is_integer()
-
-
-def _is_unique(column: Column) -> bool:
-    return column.distinct == len(column.values)
+def _may_be_entity(column: Column) -> bool:
+    """Whether there are ids that come back, but few rows without: numbers only of such a name."""
+    values, pointer = column.values, column.pointer
+    named = bool(_ID.search(pointer) or _NUMBERED.search(pointer))
+    text = values.dtype == pl.String and not (_UNNAMED.search(pointer) or _TIME.search(pointer))
+    some = not is_unique(column) and column.distinct > 1
+    return is_id(column) and some and (named or text) and WITHOUT_ID * values.null_count() <= len(values)
 
 
 def _may_be_label(column: Column) -> bool:
-    """Whether there are true and false, or at least two numbers, from 0 on."""
+    """Whether there are true and false, two values, or numbers."""
     dtype = column.values.dtype
-    if dtype == pl.Boolean or not dtype.is_numeric():
-        return bool(dtype == pl.Boolean)
-    return column.distinct > 1 and not (column.values < 0).any()
-
-
-def _is_binary(column: Column) -> bool:
-    return column.values.dtype == pl.Boolean or set(column.values.drop_nulls().unique()) <= {0, 1}
-
-
-def _amounts(column: Column) -> tuple[float, float]:
-    """Return a threshold and a cap for a column of numbers."""
-    numbers = column.values.drop_nulls().cast(pl.Float64)
-    median = numbers.median()
-    most = numbers.quantile(0.95)
-    above = float(median) if isinstance(median, int | float) else 0.0
-    return above, max(float(most or 0.0), above) or 1.0
-
-
-def _unlike(name: str) -> str:
-    """Return a name that no other field of outputs has."""
-    return f"{name}_value" if name in RESERVED else name
+    return column.distinct > 1 and (dtype == pl.Boolean or dtype.is_numeric() or is_signal(column))
 
 
 def _other_candidates(what: str, columns: Sequence[Column]) -> list[str]:

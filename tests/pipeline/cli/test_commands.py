@@ -36,9 +36,13 @@ MENDED: Final = {
 """What has another help text since: a plainer sentence, or one more of what the command says."""
 
 
+ADDED = {f"forks stream init --{option}" for option in ("entity", "event-id", "label", "time")}
+"""What was not there."""
+
+
 def test_commands_options_defaults_help_texts_and_exit_codes_are_those_of_0_1() -> None:
     recorded = msgspec.json.decode(b"[" + b",".join(RECORD.read_bytes().splitlines()) + b"]")
-    now = [*describe()]
+    now = [each for each in describe() if each["name"] not in ADDED]
     assert [each["name"] for each in now] == [each["name"] for each in recorded]
     changed = [(each, before) for each, before in zip(now, recorded, strict=True) if each != before]
     assert {each["name"] for each, _ in changed} == MENDED

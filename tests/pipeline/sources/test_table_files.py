@@ -47,7 +47,10 @@ def test_without_a_line_of_names_columns_are_numbered(tmp_path: Path) -> None:
     found = read(tmp_path, text("\t", header=False), "log.tsv")
     assert found.frame.columns == ["column_1", "column_2", "column_3", "column_4"]
     assert found.frame.rows() == ROWS
-    assert found.taken_for == "Read as text separated by tabs, no line of names: column_1, column_2, ..."
+    assert (
+        found.taken_for
+        == "Read as text separated by tabs, no line of names (columns are column_1, column_2 and so on)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pipeline.config.stream import Stream
 from pipeline.config.target_settings import BinarySettings
 from pipeline.errors import ConfigError, DataError
 from pipeline.sources.rows import read_rows
-from pipeline.tools.stream.drafting import draft
+from pipeline.tools.stream.drafting import Known, draft
 
 CHANCE = random.Random(1)
 BEGIN = 1_772_366_400_000
@@ -55,10 +55,10 @@ def drafted(folder: Path, rows: list[dict[str, Any]], suffix: str = ".jsonl") ->
 
 
 def test_a_duration_may_be_a_feature_though_a_ratio_may_be_a_label(tmp_path: Path) -> None:
-    rows = [clicks(number) | {"duration": 3 * number + 7, "watch_ratio": number / 50} for number in range(60)]
-    _, text, _ = drafted(tmp_path, rows)
-    assert '# duration = { kind = "number", field = "/duration" }' in text
-    assert "# watch_ratio =" not in text
+    rows = [clicks(number) | {"duration": number**2 % 97, "watch_ratio": number / 50} for number in range(90)]
+    stream, text, _ = drafted(tmp_path, rows)
+    assert stream.features["duration"].kind == "number"
+    assert "watch_ratio =" not in text
 
 
 def test_columns_are_found_by_name_and_value(tmp_path: Path) -> None:
@@ -100,17 +100,99 @@ def test_other_candidates_stand_beside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lacking", "message"),
+    ("known", "message"),
     [
-        (["time_ms"], "no column looks like a time; there are /user_id"),
-        (["is_click", "price"], "no column looks like a label"),
-        (["time_ms", "advert_id", "is_click", "price"], "a time nor a label"),
+        (Known(label="clicked"), "--label clicked: there is no such column. There are /user_id, /advert_id"),
+        (Known(label="advert_id"), "--label advert_id: it has 5 different values of the type String"),
+        (Known(time="price"), r"--time price: [0-9.]+ is no time"),
+        (Known(event_id="/id"), "--event-id /id: there is no such column"),
+        (Known(entities=["user_id", "shop"]), "--entity shop: there is no such column"),
     ],
 )
-def test_what_is_not_found_is_named(tmp_path: Path, lacking: list[str], message: str) -> None:
-    rows = [{key: value for key, value in clicks(n).items() if key not in lacking} for n in range(60)]
+def test_what_is_said_to_be_known_has_to_fit(tmp_path: Path, known: Known, message: str) -> None:
+    pl.DataFrame([clicks(number) for number in range(90)]).write_csv(tmp_path / "rows.csv")
     with pytest.raises(DataError, match=message):
+        draft(tmp_path / "rows.csv", "some", known)
+
+
+def test_without_a_label_there_is_no_draft(tmp_path: Path) -> None:
+    rows = [{"user_id": f"u{CHANCE.randrange(9)}", "word": f"w{CHANCE.randrange(9)}"} for _ in range(90)]
+    with pytest.raises(DataError, match="no column looks like a label; name it with --label"):
         drafted(tmp_path, rows)
+
+
+def test_what_is_known_is_not_guessed(tmp_path: Path) -> None:
+    rows = [
+        clicks(n) | {"seen": "no" if n % 3 else "yes", "shop": n % 7, "trace": f"t{n}"} for n in range(90)
+    ]
+    pl.DataFrame(rows).write_csv(tmp_path / "rows.csv")
+    known = Known(label="/seen", time="time_ms", event_id="trace", entities=["shop", "user_id", "advert_id"])
+    stream = Stream.model_validate(tomllib.loads(draft(tmp_path / "rows.csv", "some", known)))
+    assert [*stream.entities.values()] == ["/shop", "/user_id", "/advert_id"]
+    assert (stream.interactions.event_id, stream.interactions.time) == ("/trace", "/time_ms")
+    assert (stream.labels.value, stream.labels.signals) == ("/seen", {"no": 0.0, "yes": 1.0})
+    events = read_rows(tmp_path / "rows.csv", stream, 0)
+    assert (len(events), events.skipped) == (90, {})
+
+
+@pytest.mark.parametrize(
+    ("texts", "positive"),
+    [
+        (("DOWN", "UP"), "UP"),
+        (("no", "yes"), "yes"),
+        (("-1", "1"), "1"),
+        (("1", "2"), "2"),
+        (("a", "b"), "b"),
+    ],
+)
+def test_one_of_two_values_is_positive(tmp_path: Path, texts: tuple[str, str], positive: str) -> None:
+    lines = [f"d{n % 7},{n**2 % 31},{texts[n % 3 == 0]}" for n in range(90)]
+    (tmp_path / "rows.csv").write_text("device_id,load,state\n" + "\n".join(lines) + "\n")
+    stream = Stream.model_validate(tomllib.loads(draft(tmp_path / "rows.csv", "some")))
+    assert {name for name, value in stream.labels.signals.items() if value} == {positive}
+    events = read_rows(tmp_path / "rows.csv", stream, 0)
+    assert events.frame["watch_ratio"].sum() == 30
+
+
+def test_many_numbers_are_predicted_and_what_makes_them_is_left_out(tmp_path: Path) -> None:
+    chance = random.Random(4)
+    rows = []
+    for number in range(400):
+        guests, members, hour = chance.randrange(50), chance.randrange(300), number % 24
+        row = {"hour": hour, "warmth": chance.random(), "guests": guests, "members": members}
+        rows.append(row | {"cnt": guests + members, "total": 3 * (guests + members) + chance.random()})
+    stream, text, path = drafted(tmp_path, rows, ".csv")
+    assert stream.target.kind == "regression"
+    assert not stream.entities
+    assert {name: each.kind for name, each in stream.features.items()} == {
+        "hour": "category",
+        "warmth": "number",
+    }
+    assert "Left out, as /guests and /members make the label" in text
+    assert "Left out, as it goes with the label:\n# total" in text
+    assert "rows are in the order of time" in text
+    events = read_rows(path, stream, 10_000)
+    assert events.frame["timestamp"].to_list() == [10_001 * number for number in range(400)]
+    assert (events.frame["label_timestamp"] - events.frame["timestamp"]).unique().to_list() == [10_000]
+    assert "There is no column for interactions.time, /time" in events.taken_for
+
+
+def test_features_are_of_the_kinds_that_their_values_say(tmp_path: Path) -> None:
+    chance, words = random.Random(6), ["red", "blue", "cold", "warm", "wide", "thin"]
+    rows = [
+        {"user_id": f"u{number % 9}", "spent": round(chance.expovariate(1.0) ** 4, 3), "trace": f"t{number}"}
+        | {"says": " ".join(chance.choices(words, k=6)), "zip": 10_000 + number % 90, "same": 1}
+        | {"agent": f"a{chance.randrange(40)}" if number % 9 else None, "clicked": number % 2 == 0}
+        for number in range(300)
+    ]
+    stream, text, path = drafted(tmp_path, rows)
+    assert stream.interactions.event_id == "/event_id"
+    kinds = {name: each.kind for name, each in stream.features.items()}
+    assert kinds == {"spent": "number", "says": "text", "zip": "category", "agent": "category"}
+    assert 'spent = { kind = "number", field = "/spent", log = true }' in text
+    assert 'agent = { kind = "category", field = "/agent", missing = "unknown" }' in text
+    assert "# Left out, as values all differ or are all the same: /trace, /same" in text
+    assert len(read_rows(path, stream, 0)) == 300
 
 
 def test_a_table_may_be_sorted_by_its_label(tmp_path: Path) -> None:
@@ -148,11 +230,10 @@ def test_one_id_or_none_is_enough_and_other_fields_are_named_as_features(tmp_pat
         | {"mode": None if n % 5 else "eco"}
         for n in range(300)
     ]
-    stream, text, _ = drafted(tmp_path, rows)
+    stream, *_ = drafted(tmp_path, rows)
     assert stream.entities == {"device_id": "/device_id"}
-    assert '# load = { kind = "number", field = "/load" }' in text
-    assert not stream.features
+    assert [*stream.features] == ["hour_of_day", "load", "mode"]
     without = [{name: value for name, value in row.items() if name != "device_id"} for row in rows]
-    stream, text, _ = drafted(tmp_path, without)
+    stream, *_ = drafted(tmp_path, without)
     assert not stream.entities
-    assert [*stream.features] == ["hour"]
+    assert [*stream.features] == ["hour_of_day", "load", "mode"]

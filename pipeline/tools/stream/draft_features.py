@@ -1,0 +1,154 @@
+"""Draft the features of a stream from the columns of its table, and point out what would tell the label."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from forks.arrays import FloatArray
+from pipeline.tools.stream.draft_columns import Column, is_binary, is_signal, is_unique, unlike
+
+MAX_FEATURES: Final = 60
+"""Features that are drafted, at most."""
+FEW: Final = 32
+"""Different whole numbers that may be codes of a category, at most."""
+SOME: Final = 5_000
+"""The same, of a column whose name says that it has codes."""
+CORRELATED: Final = 0.95
+"""Correlation with the label from which on a number is taken for the label."""
+SKEWED: Final = 10.0
+"""How many times its median a number exceeds once in twenty, where its logarithm is taken."""
+WORDS: Final = 3.0
+"""Words of a text, on average, from which on it is no category."""
+_CODE: Final = re.compile(r"(^|_)(c\d+|code|type|zip|model|category|class|id|kind|hour|day|weekday)($|_)")
+_LATER: Final = re.compile(r"play|watch|dwell|click|like|conver|actual|finish|arriv|outcome|result|label")
+
+
+def feature_lines(columns: Sequence[Column], label: Column, *, has_time: bool) -> Iterator[str]:
+    """Yield the features in TOML, those that may tell the label as comments.
+
+    Parameters
+    ----------
+    columns
+        What may be features.
+    label
+        The column of labels.
+    has_time
+        Whether events have times.
+    """
+    found = [each for each in columns if _may_be_feature(each)]
+    told = leaks(found, label)
+    yield ""
+    yield "# Keep those that are known when an event happens, and no others: a field that is only known"
+    yield "# later, such as how long a video was played, would tell the label."
+    yield "[features]"
+    if has_time or len(told) == len(found):
+        yield 'hour_of_day = { kind = "hour", utc_offset = "+00:00" }'
+    names = Counter[str](["hour_of_day"])
+    for each in found[:MAX_FEATURES]:
+        names[unlike(each.name)] += 1
+        number = names[unlike(each.name)]
+        name = unlike(each.name) + (f"_{number}" if number > 1 else "")
+        reason = told.get(each.pointer)
+        if reason is not None:
+            yield f"# Left out, as {reason}:"
+        yield f"{'# ' * (reason is not None)}{name} = {{ {_settings(each)} }}"
+    left = [each.pointer for each in columns if each not in found] + [
+        each.pointer for each in found[MAX_FEATURES:]
+    ]
+    if left:
+        yield f"# Left out, as values all differ or are all the same: {', '.join(left[:20])}"
+
+
+def leaks(columns: Sequence[Column], label: Column) -> dict[str, str]:
+    """Return why columns may tell the label, by pointer.
+
+    A sum of two columns that is the label, a number that goes with it, and a name of what happens later.
+    """
+    found = {
+        each.pointer: "its name says that it is known later" for each in columns if _LATER.search(each.name)
+    }
+    y = _standardised(_numbers(label))
+    values = {
+        each.pointer: numbers
+        for each in columns
+        if each.values.dtype.is_numeric() or each.values.dtype == pl.Boolean
+        if (numbers := _numbers(each)) is not None
+    }
+    if y is None:
+        return found
+    for pointer, numbers in values.items():
+        if _correlation(numbers, y) >= CORRELATED:
+            found[pointer] = "it goes with the label"
+    for (first, a), (second, b) in combinations(values.items(), 2):
+        if first in found and second in found:
+            continue
+        if _correlation(a + b, y) >= 1.0 - 1e-9:
+            found[first] = found[second] = f"{first} and {second} make the label"
+    return found
+
+
+def _correlation(numbers: FloatArray, y: FloatArray) -> float:
+    x = _standardised(numbers)
+    return 0.0 if x is None else abs(float(np.mean(x * y)))
+
+
+def _standardised(numbers: FloatArray | None) -> FloatArray | None:
+    if numbers is None or not numbers.std() > 0.0:
+        return None
+    scaled: FloatArray = (numbers - numbers.mean()) / numbers.std()
+    return scaled
+
+
+def _numbers(column: Column) -> FloatArray | None:
+    """Return a column as finite numbers, 0 where there is none; two texts are 0 and 1."""
+    values = column.values
+    if is_signal(column):
+        values = values == values.drop_nulls()[0]
+    numbers: FloatArray = values.cast(pl.Float64).fill_null(0.0).to_numpy()
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _may_be_feature(column: Column) -> bool:
+    """Whether there are numbers, true and false, or texts that come back or have several words."""
+    dtype = column.values.dtype
+    if column.distinct < 2 and not column.nulls:
+        return False
+    if dtype == pl.String:
+        return not is_unique(column) or _is_text(column)
+    if dtype == pl.Boolean or dtype.is_float():
+        return True
+    return dtype.is_integer() and not is_unique(column)
+
+
+def _is_text(column: Column) -> bool:
+    words = column.values.drop_nulls().str.count_matches(r"\S+").mean()
+    return isinstance(words, int | float) and words >= WORDS and column.distinct > FEW
+
+
+def _settings(column: Column) -> str:
+    """Return the settings of a feature, in TOML."""
+    dtype, missing = column.values.dtype, column.nulls
+    field = f'field = "{column.pointer}"'
+    if dtype == pl.Boolean:
+        return f'kind = "boolean", {field}' + ", missing = false" * missing
+    if dtype == pl.String:
+        kind = "text" if _is_text(column) else "category"
+        return f'kind = "{kind}", {field}' + ', missing = "unknown"' * missing
+    codes = SOME if _CODE.search(column.name) else FEW
+    if dtype.is_integer() and not is_binary(column) and column.distinct <= codes:
+        return f'kind = "category", {field}' + ', missing = "unknown"' * missing
+    logarithm = ", log = true" * _is_skewed(column)
+    return f'kind = "number", {field}{logarithm}' + ", missing = 0.0, indicator = true" * missing
+
+
+def _is_skewed(column: Column) -> bool:
+    numbers = column.values.drop_nulls().cast(pl.Float64)
+    median, high = (float(numbers.quantile(each) or 0.0) for each in (0.5, 0.95))
+    return float(numbers.min() or 0.0) >= 0.0 and high > SKEWED * max(median, 0.5)  # type: ignore[arg-type]  # a float of floats
