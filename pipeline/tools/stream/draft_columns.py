@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from json import dumps
 from typing import Final, NamedTuple
 
 import polars as pl
@@ -11,6 +12,10 @@ import polars as pl
 from pipeline.config.stream import RESERVED, TimeUnit
 from pipeline.tools.stream.checking import unit_of
 
+LONGEST_NAME: Final = 41
+"""Characters of a name in a definition, at most."""
+LONGEST_SIGNAL: Final = 256
+"""Characters of a signal, at most."""
 _OF_PARENT: Final = frozenset({"id", "key", "uuid", "value"})
 """Names of fields that say nothing without that of their object."""
 
@@ -59,6 +64,8 @@ def columns_of(frame: pl.DataFrame, some: pl.DataFrame, parent: str = "") -> Ite
         Pointer to the object that these are fields of.
     """
     for series, values in zip(frame, some, strict=True):
+        if not series.name:
+            continue  # no pointer leads there
         pointer = f"{parent}/{series.name.replace('~', '~0').replace('/', '~1')}"
         if isinstance(series.dtype, pl.Struct):
             yield from columns_of(series.struct.unnest(), values.struct.unnest(), pointer)
@@ -81,10 +88,55 @@ def is_binary(column: Column) -> bool:
 
 def is_signal(column: Column) -> bool:
     """Whether there are two values, of text or of numbers that are not 0 and 1."""
-    dtype = column.values.dtype
-    return (dtype == pl.String or dtype.is_integer()) and column.distinct == 2 and not is_binary(column)
+    values = column.values.drop_nulls()
+    if column.distinct != 2 or is_binary(column):
+        return False
+    if values.dtype == pl.String:
+        return bool(values.str.len_chars().is_between(1, LONGEST_SIGNAL).all())
+    return values.dtype.is_integer()
 
 
-def unlike(name: str) -> str:
-    """Return a name that no other field of outputs has."""
-    return f"{name}_value" if name in RESERVED else name
+def quoted(text: str) -> str:
+    r"""Return a text as a string of TOML, in one line.
+
+    Examples
+    --------
+    >>> print(quoted('a "b"\n'))
+    "a \"b\"\n"
+    """
+    return dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def one_line(text: str) -> str:
+    r"""Return a text for a comment: without what ends a line.
+
+    Examples
+    --------
+    >>> print(one_line("/a b\nc"))
+    /a b\nc
+    """
+    return quoted(text)[1:-1]
+
+
+class Names:
+    """Names of a definition: no two are the same, and none is that of a field of outputs.
+
+    Examples
+    --------
+    >>> names = Names()
+    >>> names.take("user"), names.take("user"), names.take("score")
+    ('user', 'user_2', 'score_value')
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, wanted: str) -> str:
+        """Return a name like the one that is wanted."""
+        begin = f"{wanted}_value" if wanted in RESERVED else wanted
+        name, number = begin[:LONGEST_NAME], 1
+        while name in self._taken or name in RESERVED:
+            number += 1
+            name = f"{begin[: LONGEST_NAME - 4]}_{number}"
+        self._taken.add(name)
+        return name

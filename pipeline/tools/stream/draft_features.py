@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
@@ -12,16 +11,28 @@ import numpy as np
 import polars as pl
 
 from forks.arrays import FloatArray
-from pipeline.tools.stream.draft_columns import Column, is_binary, is_signal, is_unique, unlike
+from pipeline.tools.stream.draft_columns import (
+    Column,
+    Names,
+    is_binary,
+    is_signal,
+    is_unique,
+    one_line,
+    quoted,
+)
 
 MAX_FEATURES: Final = 60
 """Features that are drafted, at most."""
+LARGEST: Final = 1e100
+"""Numbers beyond count as this, where they are compared with the label."""
 FEW: Final = 32
 """Different whole numbers that may be codes of a category, at most."""
 SOME: Final = 5_000
 """The same, of a column whose name says that it has codes."""
 CORRELATED: Final = 0.95
 """Correlation with the label from which on a number is taken for the label."""
+SMALLEST: Final = 1e-100
+"""Deviation up to which numbers are all the same."""
 SKEWED: Final = 10.0
 """How many times its median a number exceeds once in twenty, where its logarithm is taken."""
 WORDS: Final = 3.0
@@ -30,7 +41,7 @@ _CODE: Final = re.compile(r"(^|_)(c\d+|code|type|zip|model|category|class|id|kin
 _LATER: Final = re.compile(r"play|watch|dwell|click|like|conver|actual|finish|arriv|outcome|result|label")
 
 
-def feature_lines(columns: Sequence[Column], label: Column, *, has_time: bool) -> Iterator[str]:
+def feature_lines(columns: Sequence[Column], label: Column, names: Names, *, has_time: bool) -> Iterator[str]:
     """Yield the features in TOML, those that may tell the label as comments.
 
     Parameters
@@ -39,6 +50,8 @@ def feature_lines(columns: Sequence[Column], label: Column, *, has_time: bool) -
         What may be features.
     label
         The column of labels.
+    names
+        The names that are taken.
     has_time
         Whether events have times.
     """
@@ -49,12 +62,9 @@ def feature_lines(columns: Sequence[Column], label: Column, *, has_time: bool) -
     yield "# later, such as how long a video was played, would tell the label."
     yield "[features]"
     if has_time or len(told) == len(found):
-        yield 'hour_of_day = { kind = "hour", utc_offset = "+00:00" }'
-    names = Counter[str](["hour_of_day"])
+        yield f'{names.take("hour_of_day")} = {{ kind = "hour", utc_offset = "+00:00" }}'
     for each in found[:MAX_FEATURES]:
-        names[unlike(each.name)] += 1
-        number = names[unlike(each.name)]
-        name = unlike(each.name) + (f"_{number}" if number > 1 else "")
+        name = names.take(each.name)
         reason = told.get(each.pointer)
         if reason is not None:
             yield f"# Left out, as {reason}:"
@@ -63,7 +73,7 @@ def feature_lines(columns: Sequence[Column], label: Column, *, has_time: bool) -
         each.pointer for each in found[MAX_FEATURES:]
     ]
     if left:
-        yield f"# Left out, as values all differ or are all the same: {', '.join(left[:20])}"
+        yield f"# Left out, as values all differ or are all the same: {', '.join(map(one_line, left[:20]))}"
 
 
 def leaks(columns: Sequence[Column], label: Column) -> dict[str, str]:
@@ -90,7 +100,7 @@ def leaks(columns: Sequence[Column], label: Column) -> dict[str, str]:
         if first in found and second in found:
             continue
         if _correlation(a + b, y) >= 1.0 - 1e-9:
-            found[first] = found[second] = f"{first} and {second} make the label"
+            found[first] = found[second] = f"{one_line(first)} and {one_line(second)} make the label"
     return found
 
 
@@ -100,7 +110,7 @@ def _correlation(numbers: FloatArray, y: FloatArray) -> float:
 
 
 def _standardised(numbers: FloatArray | None) -> FloatArray | None:
-    if numbers is None or not numbers.std() > 0.0:
+    if numbers is None or not numbers.std() > SMALLEST:
         return None
     scaled: FloatArray = (numbers - numbers.mean()) / numbers.std()
     return scaled
@@ -112,7 +122,8 @@ def _numbers(column: Column) -> FloatArray | None:
     if is_signal(column):
         values = values == values.drop_nulls()[0]
     numbers: FloatArray = values.cast(pl.Float64).fill_null(0.0).to_numpy()
-    return numbers if np.isfinite(numbers).all() else None
+    # Their squares have to be numbers, too.
+    return np.clip(numbers, -LARGEST, LARGEST) if np.isfinite(numbers).all() else None
 
 
 def _may_be_feature(column: Column) -> bool:
@@ -135,7 +146,7 @@ def _is_text(column: Column) -> bool:
 def _settings(column: Column) -> str:
     """Return the settings of a feature, in TOML."""
     dtype, missing = column.values.dtype, column.nulls
-    field = f'field = "{column.pointer}"'
+    field = f"field = {quoted(column.pointer)}"
     if dtype == pl.Boolean:
         return f'kind = "boolean", {field}' + ", missing = false" * missing
     if dtype == pl.String:

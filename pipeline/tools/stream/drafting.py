@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from json import dumps
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,18 +15,22 @@ from pipeline.errors import DataError
 from pipeline.sources.table_files import read_table_file
 from pipeline.tools.stream.draft_columns import (
     Column,
+    Names,
     columns_of,
     is_binary,
     is_id,
     is_signal,
     is_unique,
-    unlike,
+    one_line,
+    quoted,
 )
 from pipeline.tools.stream.draft_features import feature_lines
 from pipeline.truncate import shown, truncate
 
 ROWS: Final = 10_000
 """Rows that are looked at."""
+LARGEST: Final = 1e9
+"""Largest label."""
 WITHOUT_ID: Final = 200
 """At most one of so many rows may be without the id of an entity, as it cannot be used then."""
 _TIME: Final = re.compile(r"time|date|(^|_)(ts|at|ms)($|_)", re.IGNORECASE)
@@ -176,8 +178,8 @@ def _guess(path: Path, columns: Sequence[Column], known: Known) -> _Guess:
 
 
 def _lines(name: str, found: _Guess) -> Iterator[str]:
-    event = found.events[0].pointer if found.events else "/event_id"
-    label = found.labels[0]
+    event = found.events[0].pointer if found.events else _new_pointer("/event_id", found.columns)
+    label, names = found.labels[0], Names()
     time = found.times[0].pointer if found.times else _new_pointer("/time", found.columns)
     unit = found.times[0].unit if found.times else "ms"
     known = next((each for each in found.times[1:] if _KNOWN.search(each.pointer)), None)
@@ -187,11 +189,8 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
         yield "# The ids that both messages have; the first is the messages' key."
         yield from _other_candidates("ids", found.ids)
         yield "[entities]"
-        names = Counter[str]()
         for each in found.entities:
-            names[each.name] += 1
-            number = f"_{names[each.name]}" if names[each.name] > 1 else ""
-            yield f'{unlike(each.name)}{number} = "{each.pointer}"'
+            yield f"{names.take(each.name)} = {quoted(each.pointer)}"
     else:
         yield "# No column looks like an id: the events' ids are the messages' keys."
     yield ""
@@ -199,38 +198,38 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
     yield f'topic = "{name}-interactions"'
     if not found.events:
         yield "# No column looks like an id and differs in each row: a replay numbers the rows."
-    yield f'event_id = "{event}"'
+    yield f"event_id = {quoted(event)}"
     yield from _other_candidates("times", [each for each in found.times[1:] if each is not known])
     if not found.times:
         yield "# No column looks like a time: in a table, rows are in the order of time. Messages need one."
-    yield f'time = "{time}"'
+    yield f"time = {quoted(time)}"
     yield f'time_unit = "{unit}"'
     yield ""
     yield "[labels]"
     yield f'topic = "{name}-labels"'
-    yield f'event_id = "{event}"'
+    yield f"event_id = {quoted(event)}"
     if known is None:
         yield "# No column looks like the time of labels: a replay sends them --label-delay later."
-    yield f'time = "{known.pointer if known else "/label_time"}"'
+    label_time = known.pointer if known else _new_pointer("/label_time", found.columns)
+    yield f"time = {quoted(label_time)}"
     yield f'time_unit = "{known.unit if known else unit}"'
     yield from _other_candidates("labels", [each for each in found.labels[1:] if is_binary(each)])
-    yield f'value = "{label.pointer}"'
+    yield f"value = {quoted(label.pointer)}"
     if label.values.dtype == pl.Boolean:
         yield 'value_kind = "boolean"'
     elif is_signal(label):
         yield 'value_kind = "signal"'
         yield "# Which of the two is positive is a guess."
-        signals = ", ".join(f"{dumps(text)} = {count:g}" for text, count in _signals(label).items())
+        signals = ", ".join(f"{quoted(text)} = {count:g}" for text, count in _signals(label).items())
         yield f"signals = {{ {signals} }}"
     yield ""
     yield "[target]"
-    yield from _target_lines(label)
-    yield from feature_lines(found.others, found.labels[0], has_time=bool(found.times))
+    yield from _target_lines(label, names.take(label.name))
+    yield from feature_lines(found.others, label, names, has_time=bool(found.times))
 
 
-def _target_lines(label: Column) -> Iterator[str]:
+def _target_lines(label: Column, name: str) -> Iterator[str]:
     """Yield what labels mean: a class, or a number."""
-    name = unlike(label.name)
     if is_binary(label) or is_signal(label):
         yield from (f'name = "{name}"', "above = 0.5", "cap = 1", "scale = 0.5")
         return
@@ -249,7 +248,7 @@ def _target_lines(label: Column) -> Iterator[str]:
     yield "# The median, how far labels usually are from it, and how far the furthest is of any account."
     yield f"offset = {median:g}"
     yield f"scale = {deviation or 1.0:g}"
-    yield f"cap = {4.0 * max(high - median, median - low, deviation) or 1.0:g}"
+    yield f"cap = {min(4.0 * max(high - median, median - low, deviation), LARGEST) or 1.0:g}"
 
 
 def _new_pointer(pointer: str, columns: Sequence[Column]) -> str:
@@ -286,11 +285,13 @@ def _may_be_entity(column: Column) -> bool:
 
 def _may_be_label(column: Column) -> bool:
     """Whether there are true and false, two values, or numbers."""
-    dtype = column.values.dtype
-    return column.distinct > 1 and (dtype == pl.Boolean or dtype.is_numeric() or is_signal(column))
+    values = column.values.drop_nulls()
+    if column.distinct < 2 or not values.dtype.is_numeric():
+        return column.distinct > 1 and (values.dtype == pl.Boolean or is_signal(column))
+    return bool(values.cast(pl.Float64).is_between(-LARGEST, LARGEST).all())
 
 
 def _other_candidates(what: str, columns: Sequence[Column]) -> list[str]:
     if not columns:
         return []
-    return [f"# Other {what}: {', '.join(each.pointer for each in columns[:8])}"]
+    return [f"# Other {what}: {', '.join(one_line(each.pointer) for each in columns[:8])}"]
