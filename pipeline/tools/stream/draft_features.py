@@ -38,7 +38,10 @@ SKEWED: Final = 10.0
 WORDS: Final = 3.0
 """Words of a text, on average, from which on it is no category."""
 _CODE: Final = re.compile(r"(^|_)(c\d+|code|type|zip|model|category|class|id|kind|hour|day|weekday)($|_)")
-_LATER: Final = re.compile(r"play|watch|dwell|click|like|conver|actual|finish|arriv|outcome|result|label")
+_LATER: Final = re.compile(
+    r"play|watch|dwell|click|like|view|conver|purchas|bought|success|on_time|target|(?<!du)ratio"
+    r"|actual|finish|arriv|outcome|result|label"
+)
 
 
 def feature_lines(columns: Sequence[Column], label: Column, names: Names, *, has_time: bool) -> Iterator[str]:

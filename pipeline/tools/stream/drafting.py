@@ -173,7 +173,7 @@ def _guess(path: Path, columns: Sequence[Column], known: Known) -> _Guess:
     labels = [each for each in labels if each not in entities]
     more_ids = [each for each in ids[len(entities) :] if _ID.search(each.pointer)]
     used = {each.pointer for each in (*events, *entities, *times, *labels[:1])}
-    features = [each for each in others if each.pointer not in used and not _LABEL.search(each.name)]
+    features = [each for each in others if each.pointer not in used]
     return _Guess(events, entities, more_ids, times, labels, features, columns)
 
 
