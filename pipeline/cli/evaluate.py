@@ -44,7 +44,7 @@ def evaluate(
     data: Annotated[
         Path,
         typer.Argument(
-            help="With the definition of a stream, a table of its events: .csv, .parquet or .jsonl. Without, "
+            help="With the definition of a stream, a table of its events: text, JSON or Parquet. Without, "
             "KuaiRec's folder or a CSV in its columns; .npz of X and y, or of a sparse matrix and y; "
             "any other .csv; under any other ending, text in LIBSVM's format.",
             show_default=False,

@@ -28,7 +28,10 @@ app = typer.Typer(
 @app.command(cls=Command, epilog="Example: forks stream init log.csv --out kuairand.toml")
 def init(
     path: Annotated[
-        Path, typer.Argument(help="A table of events: .csv, .parquet or .jsonl.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A table of events: text with any separator, JSON or Parquet.", show_default=False
+        ),
     ],
     name: Annotated[
         str | None, typer.Option(help="The stream's name.", show_default="the name of the file")
