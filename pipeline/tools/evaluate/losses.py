@@ -1,4 +1,4 @@
-"""Which rows of a table reach no figure, why, and what to do."""
+"""Which rows of a table no metric counts, why, and what to do."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LossReason(msgspec.Struct, frozen=True):
 
 
 class Losses(msgspec.Struct, frozen=True):
-    """Rows that reach no figure."""
+    """Rows that no metric counts."""
 
     rows: int
     """All rows, but those behind a limit."""
@@ -75,7 +75,7 @@ class Losses(msgspec.Struct, frozen=True):
 
     @property
     def too_many(self) -> bool:
-        """Whether the figures say little about the table.
+        """Whether the metrics say little about the table.
 
         Examples
         --------
@@ -87,21 +87,21 @@ class Losses(msgspec.Struct, frozen=True):
         return self.lost > TOLERATED * self.rows
 
 
-class FirstLetters:
+class DeadLetterCounts:
     """Counts dead letters by fault, and keeps the first of each."""
 
     def __init__(self) -> None:
         self.counts: Counter[Fault] = Counter()
         self.first: dict[Fault, DeadLetter] = {}
 
-    def add(self, letters: Iterable[DeadLetter]) -> None:
+    def add(self, dead_letters: Iterable[DeadLetter]) -> None:
         """Count the next dead letters."""
-        for letter in letters:
-            self.counts[letter.fault] += 1
-            self.first.setdefault(letter.fault, letter)
+        for each in dead_letters:
+            self.counts[each.fault] += 1
+            self.first.setdefault(each.fault, each)
 
 
-def losses_of(events: Events, counters: Mapping[str, int], letters: FirstLetters) -> Losses:
+def losses_of(events: Events, counters: Mapping[str, int], dead_letters: DeadLetterCounts) -> Losses:
     """Return the rows that are lost.
 
     Parameters
@@ -110,7 +110,7 @@ def losses_of(events: Events, counters: Mapping[str, int], letters: FirstLetters
         The usable rows, and why others cannot be used.
     counters
         The counters of the run.
-    letters
+    dead_letters
         Its dead letters.
     """
     skipped, late = sum(events.skipped.values()), counters[Fault.LATE]
@@ -120,8 +120,8 @@ def losses_of(events: Events, counters: Mapping[str, int], letters: FirstLetters
         for reason, count in events.skipped.items()
     ]
     found += [
-        LossReason(fault, count, _example(letters.first[fault]), REMEDIES[fault])
-        for fault, count in letters.counts.items()
+        LossReason(fault, count, _example(dead_letters.first[fault]), REMEDIES[fault])
+        for fault, count in dead_letters.counts.items()
         if fault != Fault.LATE
     ]
     found += [LossReason(name, counters[name], None, REMEDIES[name]) for name in DUPLICATES if counters[name]]
@@ -131,9 +131,9 @@ def losses_of(events: Events, counters: Mapping[str, int], letters: FirstLetters
     return Losses(skipped + len(events), lost, late, found[:MOST_REASONS])
 
 
-def _example(letter: DeadLetter) -> str:
-    value = (letter.source.value or b"").decode(errors="replace")
-    return truncate(f"{letter.reason} in {letter.source.topic}: {value}", MAX_EXAMPLE)
+def _example(dead_letter: DeadLetter) -> str:
+    value = (dead_letter.source.value or b"").decode(errors="replace")
+    return truncate(f"{dead_letter.reason} in {dead_letter.source.topic}: {value}", MAX_EXAMPLE)
 
 
 def describe_losses(losses: Losses) -> str:
@@ -143,12 +143,12 @@ def describe_losses(losses: Losses) -> str:
     --------
     >>> reason = LossReason("no_time", 2, "row 7: interactions.time at /at is 'x'", "look at time_unit")
     >>> print(describe_losses(Losses(100, 2, 0, [reason])))
-    2 of 100 rows (2.0%) are lost, and the figures are those of the others alone:
+    2 of 100 rows (2.0%) are lost, and the metrics are those of the others alone:
       2 no time: row 7: interactions.time at /at is 'x': look at time_unit
     """
     share = losses.lost / max(1, losses.rows)
     lines = [
-        f"{losses.lost:,} of {losses.rows:,} rows ({share:.1%}) are lost, and the figures are those of the "
+        f"{losses.lost:,} of {losses.rows:,} rows ({share:.1%}) are lost, and the metrics are those of the "
         "others alone:"
     ]
     for each in losses.reasons:

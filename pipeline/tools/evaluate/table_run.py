@@ -33,7 +33,7 @@ from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.state import ITEMS
 from pipeline.task.task import Task
-from pipeline.tools.evaluate.losses import FirstLetters, Losses, losses_of
+from pipeline.tools.evaluate.losses import DeadLetterCounts, Losses, losses_of
 from pipeline.tools.report.counts import Counts
 from pipeline.tools.report.figures import Report
 from pipeline.tools.report.partition_run import (
@@ -70,7 +70,7 @@ class TableRun(NamedTuple):
     seconds: float
     """Seconds of the run, without reading the table and compiling."""
     losses: Losses
-    """Rows that reach no figure."""
+    """Rows that no metric counts."""
 
 
 def without_schemas(config: Config) -> Config:
@@ -127,7 +127,7 @@ def run_table(
     outcomes, decoder, found = OutcomeTable(stream, factory.target), outcome_decoder(stream), Counter[str]()
     counters: Mapping[str, int] = {}
     slates: dict[int, int] = {}
-    letters = FirstLetters()
+    dead_letters = DeadLetterCounts()
     for batch in batches(events, config, factory):
         counters = batch.counters
         outcomes.add([decoder.decode(value) for value in batch.records.outcomes.values])
@@ -135,15 +135,15 @@ def run_table(
         if stream.has_slates:
             sizes_here = [SLATE_SIZES.decode(value) for value in batch.records.predictions.values]
             slates |= {each.sequence: len(each.items) for each in sizes_here}
-        letters.add(batch.dead_letters)
+        dead_letters.add(batch.dead_letters)
         progress(counters["interactions"] + counters["labels"])
-    found.update({fault.value: count for fault, count in letters.counts.items()})
+    found.update({fault.value: count for fault, count in dead_letters.counts.items()})
     found.update(outcomes.counted)
     found[ITEMS] += sum(slates.values())
     state = ReportedState(dict(counters), factory.settings(1))
     run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state, slates)
     seconds = time.perf_counter() - begin
-    return TableRun(report_of([run], stream, window), seconds, losses_of(events, counters, letters))
+    return TableRun(report_of([run], stream, window), seconds, losses_of(events, counters, dead_letters))
 
 
 def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[TableBatch]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from pipeline.config.stream import Stream
 from pipeline.errors import DataError
+from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO
 from pipeline.sources.table_files import read_table_file
 from pipeline.tools.stream.draft_columns import (
     Column,
@@ -29,8 +30,6 @@ from pipeline.truncate import shown, truncate
 
 ROWS: Final = 10_000
 """Rows that are looked at."""
-LARGEST: Final = 1e9
-"""Largest label."""
 WITHOUT_ID: Final = 200
 """At most one of so many rows may be without the id of an entity, as it cannot be used then."""
 _TIME: Final = re.compile(r"time|date|(^|_)(ts|at|ms)($|_)", re.IGNORECASE)
@@ -248,7 +247,7 @@ def _target_lines(label: Column, name: str) -> Iterator[str]:
     yield "# The median, how far labels usually are from it, and how far the furthest is of any account."
     yield f"offset = {median:g}"
     yield f"scale = {deviation or 1.0:g}"
-    yield f"cap = {min(4.0 * max(high - median, median - low, deviation), LARGEST) or 1.0:g}"
+    yield f"cap = {min(4.0 * max(high - median, median - low, deviation), HIGHEST_WATCH_RATIO) or 1.0:g}"
 
 
 def _new_pointer(pointer: str, columns: Sequence[Column]) -> str:
@@ -288,7 +287,7 @@ def _may_be_label(column: Column) -> bool:
     values = column.values.drop_nulls()
     if column.distinct < 2 or not values.dtype.is_numeric():
         return column.distinct > 1 and (values.dtype == pl.Boolean or is_signal(column))
-    return bool(values.cast(pl.Float64).is_between(-LARGEST, LARGEST).all())
+    return bool(values.cast(pl.Float64).is_between(-HIGHEST_WATCH_RATIO, HIGHEST_WATCH_RATIO).all())
 
 
 def _other_candidates(what: str, columns: Sequence[Column]) -> list[str]:
