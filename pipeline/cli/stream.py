@@ -43,6 +43,12 @@ def init(
         str | None,
         typer.Option(metavar="COLUMN", help="The column of the events' times.", show_default="guessed"),
     ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT", help="How these are written, such as '%d.%m.%Y %H:%M'.", show_default="guessed"
+        ),
+    ] = None,
     event_id: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column of the events' ids.", show_default="guessed"),
@@ -68,7 +74,7 @@ def init(
     from pipeline.tools.stream.drafting import Known, draft
 
     words = re.sub(r"[^a-z0-9_]+", "_", (name or path.stem).lower()).strip("_")
-    known = Known(label, time, event_id, entities or ())
+    known = Known(label, time, event_id, entities or (), time_format)
     text = draft(path, words if words[:1].isalpha() else f"s_{words}", known)
     if write_new(out, text, ConfigError):
         typer.echo(

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-TimeUnit: TypeAlias = Literal["ms", "us", "s", "iso8601"]
-"""How times are written: whole milliseconds or microseconds since 1970, seconds since 1970 with or without a
-fraction, or text as in RFC 3339."""
+TimeUnit: TypeAlias = Literal["ms", "us", "ns", "s", "iso8601", "text"]
+"""How times are written: whole milliseconds, microseconds or nanoseconds since 1970, seconds since 1970 with
+or without a fraction, or text in ISO 8601 or in another format."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]

@@ -25,6 +25,7 @@ from pipeline.config.stream_features import (
     is_sparse,
 )
 from pipeline.config.target_settings import TargetSettings
+from pipeline.config.times import TimeFormat, TimeSettings
 
 MAX_ENTITIES: Final = 8
 """Entities of a stream, at most."""
@@ -71,7 +72,7 @@ class OutputDefinition(Section):
     """Plain JSON, or Avro in the wire format of Confluent's serializers."""
 
 
-class InputDefinition(Section):
+class InputDefinition(TimeSettings):
     """What the messages of an input have in common."""
 
     topic: TopicName
@@ -82,15 +83,33 @@ class InputDefinition(Section):
     """The event's id, text or a whole number. Interaction and label of an event have the same."""
     time: Pointer
     """When it happened."""
-    time_unit: TimeUnit = "ms"
-    """How the time is written."""
+    time_of_day: Pointer | None = None
+    """Where the time of the day is, if `time` has the day alone: an hour, or text like "13:05"."""
     numbers: dict[Name, Pointer] = Field(default_factory=dict)
     """Further numbers that have to be there, from 0 on."""
+
+    @model_validator(mode="after")
+    def _check_time_of_day(self) -> Self:
+        if self.time_of_day is None:
+            return self
+        if self.utc_offset is None or (self.time_format and TimeFormat(self.time_format).has_time):
+            raise ValueError(
+                "time_of_day is where the time of the day is if time has the day alone: set utc_offset, too, "
+                'and time_unit to "iso8601" or "text", with a time_format without an hour'
+            )
+        return self
+
+    def with_time_unit(self, unit: TimeUnit) -> Self:
+        """Return the definition of the same messages, but for their time, which is a number since 1970."""
+        numbers = {"time_unit": unit, "time_format": None, "utc_offset": None, "time_of_day": None}
+        return self.model_copy(update=numbers)
 
     def pointers(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that are pointers, with their names."""
         yield "event_id", self.event_id
         yield "time", self.time
+        if self.time_of_day is not None:
+            yield "time_of_day", self.time_of_day
         for name, pointer in self.numbers.items():
             yield f"numbers.{name}", pointer
 

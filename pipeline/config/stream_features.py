@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.config.durations import Milliseconds
 from pipeline.config.pointer import Pointer
-from pipeline.config.section import Name, Section, TimeUnit, TopicName
+from pipeline.config.section import Name, Section, TopicName
+from pipeline.config.times import TimeSettings, UtcOffset
 
 MAX_NUMBER: Final = 1e15
 """The largest magnitude of a number that is a feature."""
@@ -20,19 +20,6 @@ MAX_WORDS: Final = 256
 """Words of a text, at most."""
 
 Finite = Annotated[float, Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
-
-
-def _offset(text: object) -> object:
-    """Return the minutes of an offset from UTC like "+05:30"."""
-    match = re.fullmatch(r"([+-])([01][0-9]):([0-5][0-9])", text) if isinstance(text, str) else None
-    if match is None:
-        raise ValueError('an offset from UTC is like "+08:00" or "-05:30"')
-    minutes = 60 * int(match[2]) + int(match[3])
-    return -minutes if match[1] == "-" else minutes
-
-
-UtcOffset = Annotated[int, BeforeValidator(_offset)]
-"""Minutes that the local time is ahead of UTC."""
 
 
 class NumberFeature(Section):
@@ -189,7 +176,7 @@ class RunningTable(Section):
         return {} if value is None else value
 
 
-class LiveTable(Section):
+class LiveTable(TimeSettings):
     """A compacted topic, read as a table: the newest record of a key is its row, and null deletes it."""
 
     topic: TopicName
@@ -200,8 +187,6 @@ class LiveTable(Section):
     """Where a record names the id itself, which then has to be that of its key; None if it does not."""
     time: Pointer | None = None
     """From when on a record holds; None for the time that Kafka has of it, as for records without a value."""
-    time_unit: TimeUnit = "ms"
-    """How the time is written."""
     features: dict[Name, Annotated[FieldFeature, Field(discriminator="kind")]] = Field(min_length=1)
     """Fields of its records that are features of the entity's events, by name."""
     max_rows: int = Field(1_000_000, ge=1, le=100_000_000)

@@ -46,7 +46,7 @@ from pipeline.records.fields import (
     WatchRatio,
 )
 from pipeline.records.framing import FramedDecoder
-from pipeline.records.input_times import TIME_TYPES, TO_MILLISECONDS
+from pipeline.records.input_times import TIME_OF_DAY, TIME_TYPES, milliseconds_reader, times_reader
 from pipeline.records.inputs import Interaction, Label, Slate, feature_field
 from pipeline.records.schemas import SchemaSource, Wanted, WantedField, WantedItems
 
@@ -150,7 +150,7 @@ def _framed(
 
     def record_of(time_unit: TimeUnit | None) -> Callable[[Any], AnyRecord]:
         """Return what makes a record of objects, times in this unit."""
-        own = definition.model_copy(update={"time_unit": time_unit or definition.time_unit})
+        own = definition if time_unit is None else definition.with_time_unit(time_unit)
         fields = _fields(stream, own)
         if stream.has_slates and isinstance(own, InteractionDefinition):
             return slate_decoder(fields, ids, own, _from_objects)
@@ -190,7 +190,6 @@ def _wanted(field: _Field, time_unit: TimeUnit | None) -> WantedField:
 
 _KINDS: Final[Mapping[type, type]] = {
     msgspec.inspect.BoolType: bool,
-    msgspec.inspect.DateTimeType: str,
     msgspec.inspect.FloatType: float,
     msgspec.inspect.IntType: int,
     msgspec.inspect.LiteralType: str,
@@ -239,7 +238,7 @@ def table_value_decoder(table: LiveTable) -> Callable[[bytes], tuple[Any, ...]]:
     fields += [_feature_field(number, each) for number, each in enumerate(table.features.values())]
     parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
     values = tuple_getter([_path(fields, field) for field in fields])
-    convert = TO_MILLISECONDS[table.time_unit]
+    convert = milliseconds_reader(table)
 
     def decode(value: bytes) -> tuple[Any, ...]:
         found = iter(values(parse(value)))
@@ -266,6 +265,7 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
             for number, (name, pointer) in enumerate(stream.entities.items())
         ),
         _Field("timestamp", parts_of(definition.time), TIME_TYPES[definition.time_unit]),
+        *(_Field("time_of_day", parts_of(each), TIME_OF_DAY) for each in [definition.time_of_day] if each),
         *(
             _Field(f"number_{name}", parts_of(pointer), Duration, of_item=name in in_items)
             for name, pointer in definition.numbers.items()
@@ -352,19 +352,18 @@ def _decoder(
     if isinstance(definition, LabelDefinition) and definition.value_kind != "number":
         value_of = float if definition.value_kind == "boolean" else definition.signals.__getitem__
     weights, namespace = _signal_weights(definition), _namespace(fields, ids)
-    names = [field.name for field in fields]
+    names = [field.name for field in fields if field.name != "time_of_day"]
     of_message = [*names, "weight"] if weights else names
     made = msgspec.defstruct(
         record.__name__, of_message, bases=(record,), namespace=namespace, frozen=True, gc=False
     )
     parse = to_shape(_shape(_tree(fields)))
     values = tuple_getter([_path(fields, field) for field in fields])
-    at = names.index("timestamp")
-    convert = TO_MILLISECONDS[definition.time_unit]
+    at, read_time = names.index("timestamp"), times_reader(definition)
 
     def decode(value: Any) -> Any:
         found = list(values(parse(value)))
-        found[at] = convert(found[at])
+        read_time(found, at)
         said = found[-1]
         if value_of is not None:
             found[-1] = value_of(said)
@@ -428,19 +427,19 @@ def slate_decoder(
     parse = to_shape(_shape(_tree(whole)))
     values = tuple_getter([_path(whole, field) for field in whole])
     item_values = tuple_getter([_path(own, field) for field in own])
-    names = [field.name for field in (*of_message, *own)]
+    names = [field.name for field in (*of_message, *own) if field.name != "time_of_day"]
     namespace = _namespace(fields, ids)
     made: Any = msgspec.defstruct(
         "Item", names, bases=(Interaction,), namespace=namespace, frozen=True, gc=False
     )
-    of_slate = [field.name for field in whole]
+    of_slate = [field.name for field in whole if field.name != "time_of_day"]
     slate: Any = msgspec.defstruct("Slate", of_slate, bases=(Slate,), frozen=True, gc=False)
-    at, convert = names.index("timestamp"), TO_MILLISECONDS[definition.time_unit]
+    at, read_time = names.index("timestamp"), times_reader(definition)
     refuse_twice = _twice_refuser(own, ".".join(items_at.parts))
 
     def decode(value: Any) -> Slate:
         *found, listed = values(parse(value))
-        found[at] = convert(found[at])
+        read_time(found, at)
         items = tuple(made(*found, *item_values(each)) for each in listed)
         refuse_twice(items)
         decoded: Slate = slate(*found, items)

@@ -229,6 +229,8 @@ def _value(field: FieldDescriptor, wanted: Wanted | WantedTree, path: tuple[str,
     if isinstance(wanted, WantedItems):
         return _items(field, wanted, described, path)
     if wanted.time_unit is not None and described == TIMESTAMP:
+        if wanted.time_unit == "text":
+            raise UnfitSchemaError(f"{'.'.join(path)} is a {TIMESTAMP}: leave time_format and time_unit out")
         return _TIMES[wanted.time_unit]
     kind = str if field.type == field.TYPE_STRING else kinds.get(field.cpp_type)
     accepted = wanted.kinds | {int} if float in wanted.kinds else wanted.kinds
@@ -256,6 +258,7 @@ _TIMES: Final[Mapping[TimeUnit, _Read]] = MappingProxyType(
     {
         "ms": lambda timestamp: timestamp.seconds * 1000 + timestamp.nanos // 1_000_000,
         "us": lambda timestamp: timestamp.seconds * 1_000_000 + timestamp.nanos // 1_000,
+        "ns": lambda timestamp: timestamp.seconds * 1_000_000_000 + timestamp.nanos,
         "s": lambda timestamp: timestamp.seconds + timestamp.nanos / 1e9,
         "iso8601": _text,
     }

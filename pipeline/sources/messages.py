@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from pipeline.config.pointer import nested, parts_of
-from pipeline.config.stream import KUAIREC, WEIGHT, InputDefinition, Stream, TimeUnit
+from pipeline.config.stream import KUAIREC, WEIGHT, InputDefinition, Stream
 from pipeline.config.stream_features import DerivedFeature
 from pipeline.records.encoding import encode
 from pipeline.records.entities import entity_fields
+from pipeline.records.input_times import clock_writer, time_writer
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import ITEMS
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-TIMES: Final[Mapping[TimeUnit, Callable[[int], object]]] = MappingProxyType(
-    {
-        "ms": int,
-        "us": lambda time: time * 1000,
-        "s": lambda time: time / 1000,
-        "iso8601": lambda time: (_EPOCH + timedelta(milliseconds=time)).isoformat(timespec="milliseconds"),
-    }
-)
-"""Functions from milliseconds to times in messages."""
 
 
 class MessageWriter(Protocol):
@@ -130,10 +118,12 @@ class StreamWriter:
         self, stream: Stream, definition: InputDefinition, name: str, time: str
     ) -> list[tuple[tuple[str, ...], int, Callable[[Any], object]]]:
         """Return where each field goes in a message, its place in a row, and what converts it."""
+        clock = definition.time_of_day
         fields = [
             (definition.event_id, "event_id", _same),
             *((pointer, f"entity_{n}", _same) for n, pointer in enumerate(stream.entities.values())),
-            (definition.time, time, TIMES[definition.time_unit]),
+            (definition.time, time, time_writer(definition, day=clock is not None)),
+            *((each, time, clock_writer(definition)) for each in [clock] if each is not None),
             *((pointer, f"{name}.{number}", _same) for number, pointer in definition.numbers.items()),
         ]
         return [(parts_of(pointer), self.columns.index(column), make) for pointer, column, make in fields]

@@ -109,8 +109,8 @@ class RegistryWriter:
                     f"{name} does not take the message {truncate(text.decode())}: {reason}"
                 ) from None
 
-        plain = {"format": "json", "time_unit": unit or definition.time_unit}
-        return definition.model_copy(update=plain), framed
+        plain = definition if unit is None else definition.with_time_unit(unit)
+        return plain.model_copy(update={"format": "json"}), framed
 
     def _registered(self, stream: Stream, definition: InputDefinition, subject: str) -> Registered:
         found = self._registry.latest(subject)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
 from pipeline.config.pointer import parts_of
-from pipeline.config.section import TimeUnit
 from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
 from pipeline.config.stream_features import DerivedFeature, FieldFeature
 from pipeline.config.target_settings import RegressionSettings
+from pipeline.config.times import TimeSettings
 from pipeline.errors import DataError
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import INTEGER_LIMIT
+from pipeline.records.input_times import milliseconds_reader, time_of_day
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, Events
 from pipeline.sources.row_faults import Field, checks, examples, first_failures
 from pipeline.sources.slate_rows import refuse_shared_columns, slate_faults, with_items
@@ -75,13 +77,15 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     time = (
         pl.int_range(pl.len(), dtype=pl.Int64) * (label_delay + 1)
         if ordered
-        else table.time(interactions.time, interactions.time_unit)
+        else table.time(interactions.time, interactions, interactions.time_of_day)
     )
     columns = {
         "event_id": table.ids(interactions.event_id, required=stream.has_slates),
         **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
         "timestamp": time,
-        "label_timestamp": time + label_delay if known is None else table.time(labels.time, labels.time_unit),
+        "label_timestamp": time + label_delay
+        if known is None
+        else table.time(labels.time, labels, labels.time_of_day),
         "watch_ratio": table.label(labels),
     }
     numbers = {
@@ -234,18 +238,25 @@ class TableFile:
             return pl.lit(None)
         return self._existing(feature.field)
 
-    def time(self, pointer: str, unit: TimeUnit) -> pl.Expr:
-        """Return a column of times, in milliseconds; what is no time is null."""
-        column = self._existing(pointer)
-        kind = self.frame.select(column).to_series().dtype
-        if kind.is_temporal():
-            return column.cast(pl.Datetime("ms")).cast(pl.Int64)
-        if unit == "iso8601":
-            text = column.cast(pl.String).str.to_datetime(time_unit="ms", time_zone="UTC", strict=False)
-            return text.cast(pl.Int64)
-        if unit == "s":
-            return (column.cast(pl.Float64, strict=False) * 1000).round().cast(pl.Int64, strict=False)
-        return column.cast(pl.Int64, strict=False) // (1000 if unit == "us" else 1)
+    def time(self, pointer: str, settings: TimeSettings, clock: str | None = None) -> pl.Expr:
+        """Return a column of times, in milliseconds; what is no time is null.
+
+        Parameters
+        ----------
+        pointer
+            Where the time is.
+        settings
+            How it is written.
+        clock
+            Where the time of the day is; None if the time has it.
+        """
+        values = self.frame.select(self._existing(pointer).alias("time")).to_series()
+        times = _milliseconds(values, settings)
+        if clock is not None:
+            times += _read_each(
+                self.frame.select(self._existing(clock).alias("time")).to_series(), time_of_day
+            )
+        return pl.lit(times)
 
     def _existing(self, pointer: str) -> pl.Expr:
         column = self.find(pointer)
@@ -253,6 +264,35 @@ class TableFile:
             there = truncate(", ".join(self.frame.columns))
             raise DataError(f"{self.path}: no column for {pointer}; there are {there}")
         return column
+
+
+def _milliseconds(values: pl.Series, settings: TimeSettings) -> pl.Series:
+    """Return times in milliseconds; null for what is no time, or does not say its zone where nobody does."""
+    kind, unit = values.dtype, settings.time_unit
+    if kind.is_temporal():
+        zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
+        if zone is None and settings.utc_offset is None:
+            return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(values))
+        offset = (settings.utc_offset or 0) * 60_000 if zone is None else 0
+        return values.cast(pl.Datetime("ms", zone)).cast(pl.Int64) - offset
+    if unit in {"iso8601", "text"}:
+        return _read_each(values, milliseconds_reader(settings))
+    if unit == "s":
+        return (values.cast(pl.Float64, strict=False) * 1000).round().cast(pl.Int64, strict=False)
+    return values.cast(pl.Int64, strict=False) // {"ms": 1, "us": 1_000, "ns": 1_000_000}[unit]
+
+
+def _read_each(values: pl.Series, read: Callable[[Any], int]) -> pl.Series:
+    """Return what each different value is read as; null for what cannot be."""
+    if values.dtype.is_float() and _are_whole(values):
+        values = values.cast(pl.Int64)
+    found: dict[object, int | None] = {None: None}
+    for value in values.unique().drop_nulls():
+        try:
+            found[value] = read(value if isinstance(value, int) else str(value))
+        except ValueError:
+            found[value] = None
+    return pl.Series([found[value] for value in values], dtype=pl.Int64)
 
 
 def _are_whole(values: pl.Series) -> bool:

@@ -22,7 +22,7 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import existing_topics
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.encoding import encode
-from pipeline.sources.messages import TIMES
+from pipeline.records.input_times import time_writer
 from pipeline.sources.rows import TableFile
 from pipeline.sources.sender import Sender
 from pipeline.truncate import truncate
@@ -180,7 +180,7 @@ def _columns(path: Path, stream: Stream, table: LiveTable) -> pl.DataFrame:
     if pointer is None:
         named = f"/{table.entity}"
         pointer = named if file.find(named) is not None else stream.entities[table.entity]
-    time = pl.lit(BEGINNING) if table.time is None else file.time(table.time, table.time_unit)
+    time = pl.lit(BEGINNING) if table.time is None else file.time(table.time, table)
     columns = {
         "id": file.ids(pointer),
         "time": time,
@@ -196,7 +196,7 @@ def _fields(table: LiveTable) -> list[tuple[tuple[str, ...], Callable[[Any], obj
     """Return where each column goes in a record's value, nowhere if empty, and what converts it."""
     fields: list[tuple[tuple[str, ...], Callable[[Any], object]]] = [
         (() if table.id is None else parts_of(table.id), _same),
-        (() if table.time is None else parts_of(table.time), TIMES[table.time_unit]),
+        (() if table.time is None else parts_of(table.time), time_writer(table)),
     ]
     return fields + [(parts_of(feature.field), _same) for feature in table.features.values()]
 

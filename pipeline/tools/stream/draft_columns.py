@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from json import dumps
-from typing import Final, NamedTuple
+from typing import Final
 
 import polars as pl
 
-from pipeline.config.stream import RESERVED, TimeUnit
-from pipeline.tools.stream.checking import unit_of
+from pipeline.config.stream import RESERVED
+from pipeline.tools.stream.draft_times import TimeGuess, time_guess
 
 LONGEST_NAME: Final = 41
 """Characters of a name in a definition, at most."""
@@ -20,14 +22,20 @@ _OF_PARENT: Final = frozenset({"id", "key", "uuid", "value"})
 """Names of fields that say nothing without that of their object."""
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Column:
     """A column, or a field of a column of objects."""
 
     pointer: str
     values: pl.Series
     """Some of its values."""
-    nulls: bool
-    """Whether any row has none."""
+    whole: pl.Series
+    """All of them."""
+
+    @property
+    def nulls(self) -> bool:
+        """Whether any row has none."""
+        return bool(self.whole.null_count())
 
     @property
     def name(self) -> str:
@@ -42,13 +50,10 @@ class Column(NamedTuple):
         """Number of different values."""
         return self.values.drop_nulls().n_unique()
 
-    @property
-    def unit(self) -> TimeUnit | None:
-        """The unit of its times; None if it has no times."""
-        if self.values.dtype.is_temporal():
-            return "iso8601"
-        some = self.values.drop_nulls()
-        return unit_of(some[len(some) // 2]) if len(some) else None
+    @cached_property
+    def time(self) -> TimeGuess | None:
+        """How its times are written; None if it has no times."""
+        return time_guess(self.whole)
 
 
 def columns_of(frame: pl.DataFrame, some: pl.DataFrame, parent: str = "") -> Iterator[Column]:
@@ -70,7 +75,7 @@ def columns_of(frame: pl.DataFrame, some: pl.DataFrame, parent: str = "") -> Ite
         if isinstance(series.dtype, pl.Struct):
             yield from columns_of(series.struct.unnest(), values.struct.unnest(), pointer)
         elif not series.dtype.is_nested():
-            yield Column(pointer, values, bool(series.null_count()))
+            yield Column(pointer, values, series)
 
 
 def is_id(column: Column) -> bool:

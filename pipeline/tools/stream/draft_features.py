@@ -44,7 +44,9 @@ _LATER: Final = re.compile(
 )
 
 
-def feature_lines(columns: Sequence[Column], label: Column, names: Names, *, has_time: bool) -> Iterator[str]:
+def feature_lines(
+    columns: Sequence[Column], label: Column, names: Names, *, hour: str | None
+) -> Iterator[str]:
     """Yield the features in TOML, those that may tell the label as comments.
 
     Parameters
@@ -55,8 +57,8 @@ def feature_lines(columns: Sequence[Column], label: Column, names: Names, *, has
         The column of labels.
     names
         The names that are taken.
-    has_time
-        Whether events have times.
+    hour
+        The encoding of the hour of events; None where it is not known.
     """
     found = [each for each in columns if _may_be_feature(each)]
     told = leaks(found, label)
@@ -64,8 +66,9 @@ def feature_lines(columns: Sequence[Column], label: Column, names: Names, *, has
     yield "# Keep those that are known when an event happens, and no others: a field that is only known"
     yield "# later, such as how long a video was played, would tell the label."
     yield "[features]"
-    if has_time or len(told) == len(found):
-        yield f'{names.take("hour_of_day")} = {{ kind = "hour", utc_offset = "+00:00" }}'
+    if hour is not None or len(told) == len(found):
+        encoding = ', encoding = "category"' * (hour == "category")
+        yield f'{names.take("hour_of_day")} = {{ kind = "hour", utc_offset = "+00:00"{encoding} }}'
     for each in found[:MAX_FEATURES]:
         name = names.take(each.name)
         reason = told.get(each.pointer)

@@ -26,14 +26,20 @@ from pipeline.tools.stream.draft_columns import (
     quoted,
 )
 from pipeline.tools.stream.draft_features import feature_lines
+from pipeline.tools.stream.draft_times import TimeGuess, format_guess, is_clock
 from pipeline.truncate import shown, truncate
 
 ROWS: Final = 10_000
 """Rows that are looked at."""
 WITHOUT_ID: Final = 200
 """At most one of so many rows may be without the id of an entity, as it cannot be used then."""
-_TIME: Final = re.compile(r"time|date|(^|_)(ts|at|ms)($|_)", re.IGNORECASE)
-_KNOWN: Final = re.compile(r"label|known|end|arriv|finish|deliver|done|clos", re.IGNORECASE)
+_TIME: Final = re.compile(r"time|date|hour|day|when|created|(^|[/_])(ts|at|ms|dt)($|_)", re.IGNORECASE)
+_KNOWN: Final = re.compile(
+    r"label|known|end|arriv|finish|deliver|done|clos|drop_?off|return|resolv", re.IGNORECASE
+)
+_NO_EVENT: Final = re.compile(r"birth|expir|dob|updat|modif", re.IGNORECASE)
+"""Names of times that are not those of events."""
+_CLOCK: Final = re.compile(r"/(hr|hours?|hour_of_day|time|time_of_day|clock)$", re.IGNORECASE)
 _ID: Final = re.compile(r"id$|uuid|key$|/event|/row|/order", re.IGNORECASE)
 _ACTORS: Final = "user|customer|client|account|courier|driver|player|device|session|member"
 _ACTOR: Final = re.compile(_ACTORS, re.IGNORECASE)
@@ -57,6 +63,8 @@ class Known(NamedTuple):
     time: str | None = None
     event_id: str | None = None
     entities: Sequence[str] = ()
+    time_format: str | None = None
+    """The format of the times, as for strptime."""
 
 
 NOTHING_KNOWN: Final = Known()
@@ -106,6 +114,10 @@ class _Guess(NamedTuple):
     ids: Sequence[Column]
     """Further ids."""
     times: Sequence[Column]
+    time: TimeGuess | None
+    """How the time of events is written; None if nothing has it."""
+    clock: Column | None
+    """The times of the day, where the time of events is the day alone."""
     labels: Sequence[Column]
     others: Sequence[Column]
     """Fields that may be features."""
@@ -142,14 +154,11 @@ def _guess(path: Path, columns: Sequence[Column], known: Known) -> _Guess:
             f"{path}: --label {known.label}: it has {label.distinct:,} different values of the type "
             f"{label.values.dtype}; a label is true or false, one of two values, or a number"
         )
-    if time is not None and not time.unit:
-        raise DataError(
-            f"{path}: --time {known.time}: {_example(time)} is no time. A time is ISO 8601, or seconds, "
-            "milliseconds or microseconds since 1970"
-        )
     free = [each for each in columns if each.pointer not in fixed]
-    times = sorted((each for each in free if each.unit), key=lambda each: not _TIME.search(each.pointer))
-    times = times if time is None else [time, *times]
+    times = _times(path, free, time, known)
+    guess = _how(path, times[0], known) if times else None
+    clocks = [each for each in free if _CLOCK.search(each.pointer) and is_clock(each.whole)]
+    clock = clocks[0] if clocks and guess is not None and not guess.has_clock else None
     others = [each for each in free if each.pointer not in {found.pointer for found in times}]
     events = [each for each in others if is_id(each) and is_unique(each) and _ID.search(each.pointer)]
     events = events if event is None else [event]
@@ -171,16 +180,69 @@ def _guess(path: Path, columns: Sequence[Column], known: Known) -> _Guess:
     ids = ids if not said else [*said, *(each for each in ids if each not in said)]
     labels = [each for each in labels if each not in entities]
     more_ids = [each for each in ids[len(entities) :] if _ID.search(each.pointer)]
-    used = {each.pointer for each in (*events, *entities, *times, *labels[:1])}
+    used = {each.pointer for each in (*events, *entities, *times, *labels[:1], *([clock] if clock else []))}
     features = [each for each in others if each.pointer not in used]
-    return _Guess(events, entities, more_ids, times, labels, features, columns)
+    return _Guess(events, entities, more_ids, times, guess, clock, labels, features, columns)
+
+
+def _times(path: Path, free: Sequence[Column], time: Column | None, known: Known) -> list[Column]:
+    """Return the columns of times, that of events first."""
+    if time is not None and known.time_format is None and time.time is None:
+        raise DataError(
+            f"{path}: --time {known.time}: {_example(time)} is no time that is known. Say how it is written, "
+            "with --time-format, such as '%d.%m.%Y %H:%M'"
+        )
+    found = [each for each in free if each.time is not None and _named_as_time(each)]
+    if known.time_format is not None and not found and time is None:
+        found = [each for each in free if each.values.dtype == pl.String or _TIME.search(each.pointer)]
+        found = [each for each in found if format_guess(each.whole, known.time_format) is not None]
+    found.sort(
+        key=lambda each: (
+            bool(_NO_EVENT.search(each.pointer)),
+            not _TIME.search(each.pointer),
+            bool(_KNOWN.search(each.pointer)),
+            each.time is not None and not each.time.has_clock,
+        )
+    )
+    return found if time is None else [time, *found]
+
+
+def _named_as_time(column: Column) -> bool:
+    """Whether numbers may be times by their name, too: digits of dates are named so, ids are not."""
+    if not column.values.dtype.is_numeric() or _TIME.search(column.pointer):
+        return True
+    digits = column.time is not None and column.time.unit == "text"
+    return bool(_UNNAMED.search(column.pointer)) or not (digits or _ID.search(column.pointer))
+
+
+def _how(path: Path, time: Column, known: Known) -> TimeGuess | None:
+    """Return how the time of events is written."""
+    if known.time_format is None:
+        guess = time.time
+        if guess is not None and guess.other is not None:
+            raise DataError(
+                f"{path}: {time.pointer} is written as {guess.format} or as {guess.other}: no value, such as "
+                f"{_example(time)}, says which. Say it with --time-format '{guess.format}' or "
+                f"--time-format '{guess.other}'"
+            )
+        return guess
+    try:
+        guess = format_guess(time.whole, known.time_format)
+    except ValueError as error:
+        raise DataError(f"--time-format {known.time_format}: {error}") from None
+    if guess is None:
+        raise DataError(
+            f"{path}: --time-format {known.time_format}: {time.pointer} is not written so, such as "
+            f"{_example(time)}"
+        )
+    return guess
 
 
 def _lines(name: str, found: _Guess) -> Iterator[str]:
     event = found.events[0].pointer if found.events else _new_pointer("/event_id", found.columns)
     label, names = found.labels[0], Names()
     time = found.times[0].pointer if found.times else _new_pointer("/time", found.columns)
-    unit = found.times[0].unit if found.times else "ms"
+    guess = found.time or TimeGuess("ms")
     known = next((each for each in found.times[1:] if _KNOWN.search(each.pointer)), None)
     yield f'name = "{name}"'
     yield ""
@@ -202,7 +264,7 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
     if not found.times:
         yield "# No column looks like a time: in a table, rows are in the order of time. Messages need one."
     yield f"time = {quoted(time)}"
-    yield f'time_unit = "{unit}"'
+    yield from _time_lines(guess, found.clock)
     yield ""
     yield "[labels]"
     yield f'topic = "{name}-labels"'
@@ -211,7 +273,7 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
         yield "# No column looks like the time of labels: a replay sends them --label-delay later."
     label_time = known.pointer if known else _new_pointer("/label_time", found.columns)
     yield f"time = {quoted(label_time)}"
-    yield f'time_unit = "{known.unit if known else unit}"'
+    yield from _time_lines(_how_labels(known, guess), None)
     yield from _other_candidates("labels", [each for each in found.labels[1:] if is_binary(each)])
     yield f"value = {quoted(label.pointer)}"
     if label.values.dtype == pl.Boolean:
@@ -224,7 +286,34 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
     yield ""
     yield "[target]"
     yield from _target_lines(label, names.take(label.name))
-    yield from feature_lines(found.others, label, names, has_time=bool(found.times))
+    yield from feature_lines(found.others, label, names, hour=_hour(found))
+
+
+def _time_lines(guess: TimeGuess, clock: Column | None) -> Iterator[str]:
+    yield f'time_unit = "{guess.unit}"'
+    if guess.format is not None:
+        yield f"time_format = {quoted(guess.format)}"
+    if not guess.zoned:
+        yield "# The values do not say their zone: UTC is a guess."
+        yield 'utc_offset = "+00:00"'
+    if clock is not None:
+        yield f"time_of_day = {quoted(clock.pointer)}"
+    elif not guess.has_clock:
+        yield "# Only the day is known: the events of a day have the same time."
+
+
+def _hour(found: _Guess) -> str | None:
+    """Return the encoding of the hour of events as a feature; None where it is not known."""
+    if found.clock is not None:
+        return "category"
+    return "cyclic" if found.time is not None and found.time.has_clock else None
+
+
+def _how_labels(known: Column | None, guess: TimeGuess) -> TimeGuess:
+    """Return how the times of labels are written, given how those of events are."""
+    if known is None or known.time is None:
+        return TimeGuess("iso8601") if guess.unit == "text" or not guess.zoned else TimeGuess(guess.unit)
+    return guess if known.time.other == guess.format is not None else known.time
 
 
 def _target_lines(label: Column, name: str) -> Iterator[str]:
