@@ -12,6 +12,7 @@ import csv
 import gzip
 import io
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,11 +25,16 @@ from pipeline.errors import DataError
 from pipeline.input_files import LARGEST_TEXT, LONGEST_LINE, refuse_large
 from pipeline.truncate import truncate
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 TEXTS: Final = (".csv", ".tsv", ".txt", ".data")
 OBJECTS: Final = (".json", ".jsonl", ".ndjson")
 ENDINGS: Final = (*TEXTS, *OBJECTS, ".parquet")
 """Endings of tables. All but the last may be followed by `COMPRESSED`."""
-COMPRESSED: Final = ".gz"
+COMPRESSED: Final = (".gz", ".zst")
 NOTHING: Final = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 """What stands for a missing number, in lower case."""
 SEPARATORS: Final = (",", "\t", ";", "|", "::")
@@ -81,8 +87,8 @@ def ending(path: Path) -> str:
     >>> ending(Path("log.TSV.gz")), ending(Path("log"))
     ('.tsv', '')
     """
-    name = path.name.lower().removesuffix(COMPRESSED)
-    return Path(name).suffix
+    name = Path(path.name.lower())
+    return Path(name.stem if name.suffix in COMPRESSED else name).suffix
 
 
 def read_table_file(path: Path) -> TableText:
@@ -113,18 +119,20 @@ def read_table_file(path: Path) -> TableText:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, csv.Error) as error:
         text = (str(error).splitlines() or ["unknown reason"])[0]
         raise DataError(f"{path}: cannot be read as a table: {truncate(text)}") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
         raise DataError(f"{path}: cannot be decompressed: {error}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    raise DataError(f"{path}: a table is a file of {', '.join(ENDINGS)}, or of these with {COMPRESSED}")
+    compressed = " or ".join(COMPRESSED)
+    raise DataError(f"{path}: a table is a file of {', '.join(ENDINGS)}, or of these with {compressed}")
 
 
 def _content(path: Path) -> bytes:
     """Return what a file has, decompressed, without a byte order mark."""
     refuse_large(path)
-    if path.suffix.lower() == COMPRESSED:
-        with gzip.open(path) as file:
+    compression = path.suffix.lower()
+    if compression in COMPRESSED:
+        with gzip.open(path) if compression == ".gz" else zstd.open(path) as file:
             content = file.read(LARGEST_TEXT + 1)
         if len(content) > LARGEST_TEXT:
             raise DataError(f"{path}: decompressed it is too large; the limit is {LARGEST_TEXT / 1e9:g} GB")

@@ -27,7 +27,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "ragged": "quote values that have separators in them",
         "no_id": "point the setting to a column that has an id in every row",
-        "no_time": "look at the setting time_unit",
+        "no_time": "look at time_unit, time_format and utc_offset beside the setting",
         "no_value": "look at labels.value; each signal has to be named in labels.signals",
         "no_number": "point the setting to a column of numbers",
         "no_feature": "say with the setting missing what stands for a value that is not there",

@@ -180,7 +180,7 @@ def _texts(values: pl.Series) -> TimeGuess | None:
     best = [pattern for count, pattern in counts if count == most]
     if len(best) > 1:  # the file is most likely in the order of time
         order = [_backwards(values, pattern) for pattern in best]
-        if order.count(min(order)) == 1:
+        if 2 * min(order) < sorted(order)[1]:
             best = [best[order.index(min(order))]]
     chosen, other = best[0], best[1] if len(best) > 1 else None
     return TimeGuess(

@@ -33,6 +33,8 @@ ROWS: Final = 10_000
 """Rows that are looked at."""
 WITHOUT_ID: Final = 200
 """At most one of so many rows may be without the id of an entity, as it cannot be used then."""
+SAME_TIME: Final = 10
+"""Rows with the same time, on average, from which on it does not say their order."""
 _TIME: Final = re.compile(r"time|date|hour|day|when|created|(^|[/_])(ts|at|ms|dt)($|_)", re.IGNORECASE)
 _KNOWN: Final = re.compile(
     r"label|known|end|arriv|finish|deliver|done|clos|drop_?off|return|resolv", re.IGNORECASE
@@ -114,6 +116,7 @@ class _Guess(NamedTuple):
     ids: Sequence[Column]
     """Further ids."""
     times: Sequence[Column]
+    """The first has the time of events, if `time` says how it is written."""
     time: TimeGuess | None
     """How the time of events is written; None if nothing has it."""
     clock: Column | None
@@ -159,6 +162,8 @@ def _guess(path: Path, columns: Sequence[Column], known: Known) -> _Guess:
     guess = _how(path, times[0], known) if times else None
     clocks = [each for each in free if _CLOCK.search(each.pointer) and is_clock(each.whole)]
     clock = clocks[0] if clocks and guess is not None and not guess.has_clock else None
+    if time is None and clock is None and times and _is_coarse(times[0]):
+        guess = None
     others = [each for each in free if each.pointer not in {found.pointer for found in times}]
     events = [each for each in others if is_id(each) and is_unique(each) and _ID.search(each.pointer)]
     events = events if event is None else [event]
@@ -215,6 +220,11 @@ def _named_as_time(column: Column) -> bool:
     return bool(_UNNAMED.search(column.pointer)) or not (digits or _ID.search(column.pointer))
 
 
+def _is_coarse(time: Column) -> bool:
+    """Whether many rows have the same time: no label of one could be learned before the next."""
+    return time.whole.n_unique() * SAME_TIME <= len(time.whole)
+
+
 def _how(path: Path, time: Column, known: Known) -> TimeGuess | None:
     """Return how the time of events is written."""
     if known.time_format is None:
@@ -241,7 +251,7 @@ def _how(path: Path, time: Column, known: Known) -> TimeGuess | None:
 def _lines(name: str, found: _Guess) -> Iterator[str]:
     event = found.events[0].pointer if found.events else _new_pointer("/event_id", found.columns)
     label, names = found.labels[0], Names()
-    time = found.times[0].pointer if found.times else _new_pointer("/time", found.columns)
+    time = found.times[0].pointer if found.time else _new_pointer("/time", found.columns)
     guess = found.time or TimeGuess("ms")
     known = next((each for each in found.times[1:] if _KNOWN.search(each.pointer)), None)
     yield f'name = "{name}"'
@@ -261,7 +271,10 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
         yield "# No column looks like an id and differs in each row: a replay numbers the rows."
     yield f"event_id = {quoted(event)}"
     yield from _other_candidates("times", [each for each in found.times[1:] if each is not known])
-    if not found.times:
+    if found.times and not found.time:
+        same = one_line(found.times[0].pointer)
+        yield f"# Rows share the same {same}: in a table, rows are in the order of time. Messages need one."
+    elif not found.time:
         yield "# No column looks like a time: in a table, rows are in the order of time. Messages need one."
     yield f"time = {quoted(time)}"
     yield from _time_lines(guess, found.clock)

@@ -38,7 +38,7 @@ MENDED: Final = {
 """What has another help text since: a plainer sentence, or one more of what the command says."""
 
 
-ADDED = {f"forks stream init --{option}" for option in ("entity", "event-id", "label", "time")}
+ADDED = {f"forks stream init --{option}" for option in ("entity", "event-id", "label", "time", "time-format")}
 """What was not there."""
 
 

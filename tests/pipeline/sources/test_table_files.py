@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import random
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,11 @@ from hypothesis import strategies as st
 
 from pipeline.errors import DataError
 from pipeline.sources.table_files import SEPARATORS, TableText, read_table_file
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 ROWS = [("u1", 3, 0.5, "red wine"), ("u2", -4, None, "caf\xe9"), ("u1", 5, 2.25, "NA")]
 NAMES = ("user", "count", "price", "words")
@@ -76,6 +82,8 @@ def test_marks_other_encodings_and_compression(tmp_path: Path) -> None:
     plain = read(tmp_path, content).frame
     assert read(tmp_path, codecs.BOM_UTF8 + content.encode()).frame.equals(plain)
     assert read(tmp_path, gzip.compress(content.encode()), "log.txt.gz").frame.equals(plain)
+    frames = [zstd.compress(each.encode()) for each in (content[:9], content[9:])]
+    assert read(tmp_path, b"".join(frames), "log.txt.zst").frame.equals(plain)
     latin = read(tmp_path, content.encode("latin-1"), "log.data")
     assert latin.frame.equals(plain)
     assert latin.taken_for.endswith("encoded in Latin-1")
@@ -126,6 +134,8 @@ def test_whole_numbers_of_any_size_keep_their_digits(tmp_path: Path) -> None:
         ("log.csv", b"a,b\n\0,1\n", "it has zero bytes"),
         ("log.csv.gz", b"a,b\n", "cannot be decompressed"),
         ("log.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-6], "cannot be decompressed"),
+        ("log.csv.zst", b"a,b\n", "cannot be decompressed"),
+        ("log.csv.zst", zstd.compress(b"a,b\n1,2\n")[:-2], "cannot be decompressed"),
         ("log.parquet.gz", b"", r"a table is a file of \.csv, \.tsv"),
         ("log.json", b"[{]", "cannot be read as a table"),
         ("log", b"a,b", "a table is a file of"),

@@ -70,6 +70,12 @@ VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (pl.String, st.sampled_from(TEXTS) | st.none()),
     (pl.String, st.text(max_size=5)),
     (pl.String, st.just("2026-03-01T12:00:00Z")),
+    (pl.String, st.dates().map("{:%m/%d/%Y}".format)),
+    (pl.String, st.datetimes().map("{:%d.%m.%y %I:%M %p}".format)),
+    (pl.Datetime("us"), st.datetimes() | st.none()),
+    (pl.Date, st.dates()),
+    (pl.Int64, st.dates().map(lambda day: int(f"{day:%Y%m%d}"))),
+    (pl.Int64, st.integers(0, 23)),
     (pl.Int64, st.integers(1_772_366_400_000, 1_772_366_500_000)),
 ]
 

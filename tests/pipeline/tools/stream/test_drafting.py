@@ -32,7 +32,7 @@ def deliveries(number: int) -> dict[str, Any]:
         "order": f"o{number}",
         "courier": {"id": f"c{CHANCE.randrange(9)}"},
         "restaurant": {"id": CHANCE.randrange(5)},
-        "ordered_at": "2026-03-01T12:00:00Z",
+        "ordered_at": f"2026-03-01T12:00:{number % 60:02}Z",
         "arrived_at": "2026-03-01T12:30:00Z",
         "on_time": number % 3 > 0,
         "score": 1.0 + number,
