@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pipeline.cli.options import Labels
 from pipeline.cli.output import print_json
-from pipeline.cli.replay import DEFAULT_DELAY, parse_delay
+from pipeline.cli.replay import DEFAULT_DELAY, parse_delay, refuse_labels
 from pipeline.cli.signals import stop_on_signals
 from pipeline.errors import ConfigError, DataError, ForksError
 from pipeline.extras import require
@@ -61,6 +62,7 @@ def demo(
         str,
         typer.Option(help="How long after its event a label comes, where a stream's table lacks its time."),
     ] = DEFAULT_DELAY,
+    labels: Labels = None,
     matrix: Annotated[str, typer.Option(help="The CSV to read if --data is a folder.")] = DEFAULT_MATRIX,
     out: Annotated[Path, typer.Option(help="Where to draw mistakes over events, .svg or .png.")] = Path(
         "forks-data/demo.svg"
@@ -91,12 +93,14 @@ def demo(
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-demo-")))
         log = scratch / "worker.log"
         wait_for_compiler = stack.enter_context(compiling(log, _notify))
+        if stream in {"kuairec", "deliveries"}:
+            refuse_labels(labels)
         if stream == "kuairec":
             sent = _kuairec(data, matrix, scratch)
         elif stream == "deliveries":
             sent = _deliveries(data, scratch)
         else:
-            sent = _defined(Path(stream), data, parse_delay(label_delay))
+            sent = _defined(Path(stream), data, parse_delay(label_delay), labels)
         events = len(sent.events)
         _notify("starting Apache Kafka; the first time, its jars are downloaded")
         bootstrap = stack.enter_context(available_broker())
@@ -106,7 +110,7 @@ def demo(
             fill_topics(sent, kafka, update)
         wait_for_compiler()
         _notify("starting a worker")
-        with progress("outcomes", events) as update:
+        with progress("outcomes", sent.events.labels) as update:
             demo_run = consume(kafka, sent, log, notify=_notify, progress=update)
         found = summarize(kafka, stream=sent.stream)
         if not serve:
@@ -139,11 +143,12 @@ def _serve(kafka: Kafka, sent: DemoData, scratch: Path) -> None:
 
 def _check(found: Report, sent: DemoData, *, invented: bool) -> None:
     """Refuse a run in which records were lost or made up."""
-    events, read = len(sent.events), (found.counters["interactions"], found.counters["labels"])
-    interactions = sent.messages - events
-    if read != (interactions, events) or found.differences:
+    events, labels = len(sent.events), sent.events.labels
+    read = found.counters["interactions"], found.counters["labels"]
+    interactions = sent.messages - labels
+    if read != (interactions, labels) or found.differences:
         raise ForksError(
-            f"{interactions} interactions and {events} labels were sent, but {read[0]} and {read[1]} were "
+            f"{interactions} interactions and {labels} labels were sent, but {read[0]} and {read[1]} were "
             "read"
         )
     if invented and not found.events == found.outcomes == events:
@@ -188,7 +193,7 @@ def _deliveries(data: Path | None, scratch: Path) -> DemoData:
     return _defined(scratch / DEFINITION, scratch / DELIVERIES, 0)
 
 
-def _defined(definition: Path, data: Path | None, label_delay: int) -> DemoData:
+def _defined(definition: Path, data: Path | None, label_delay: int, labels: Path | None = None) -> DemoData:
     from pipeline.config.loader import read_definition
     from pipeline.config.settings import Worker
     from pipeline.sources.rows import read_rows
@@ -207,7 +212,7 @@ def _defined(definition: Path, data: Path | None, label_delay: int) -> DemoData:
         )
     if data is None:
         raise ConfigError(f"--stream {definition}: add --data TABLE, a table of the events of this stream")
-    events = read_rows(data, stream, label_delay)
+    events = read_rows(data, stream, label_delay, labels)
     _describe(events)
     if not len(events):
         raise DataError(f"{data}: none of the {events.rows:,} rows can be used: {events.reasons}")

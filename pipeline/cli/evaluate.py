@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from pipeline.cli.changes import parse_changes
-from pipeline.cli.options import ConfigFile, JsonObject
+from pipeline.cli.options import ConfigFile, JsonObject, Labels
 from pipeline.cli.output import print_found, print_json
 from pipeline.cli.replay import DEFAULT_DELAY, describe_rows, parse_delay
 from pipeline.errors import ConfigError, DataError
@@ -17,6 +17,8 @@ from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Config, Learner
+    from pipeline.config.stream import Stream
+    from pipeline.sources.kuairec import Events
     from pipeline.tools.evaluate import Source
 
 EPILOG = """
@@ -92,6 +94,7 @@ def evaluate(
             show_default=DEFAULT_DELAY,
         ),
     ] = None,
+    labels: Labels = None,
     window: Annotated[
         int | None,
         typer.Option(
@@ -121,10 +124,12 @@ def evaluate(
     if settings is not None:
         _refuse_order(permutation, delays, label)
         settings = _with_learner(settings, preset, parse_changes(changes or []))
-        _evaluate_stream(data, settings, label_delay or DEFAULT_DELAY, limit, window, as_json=json)
+        table = _Table(data, labels, parse_delay(label_delay or DEFAULT_DELAY), limit)
+        _evaluate_stream(table, settings, window, as_json=json)
         return
-    if label_delay is not None:
-        raise ConfigError(f"--label-delay {label_delay}: {data} is not read as the table of a stream")
+    for option, given in (("--label-delay", label_delay), ("--labels", labels)):
+        if given is not None:
+            raise ConfigError(f"{option} {given}: {data} is not read as the table of a stream")
     from pipeline.config.settings import Learner
     from pipeline.tools.evaluate import Order, Source
 
@@ -202,23 +207,35 @@ def _evaluate_examples(
     print_found(found, evaluation.render, json=as_json)
 
 
-def _evaluate_stream(
-    data: Path, settings: Config, label_delay: str, limit: int | None, window: int | None, *, as_json: bool
-) -> None:
+class _Table(NamedTuple):
+    """What is read of a stream's events."""
+
+    path: Path
+    labels: Path | None
+    label_delay: int
+    """Milliseconds."""
+    limit: int | None
+
+    def read(self, stream: Stream) -> Events:
+        from pipeline.sources.rows import read_rows
+
+        return read_rows(self.path, stream, self.label_delay, self.labels).first(self.limit)
+
+
+def _evaluate_stream(table: _Table, settings: Config, window: int | None, *, as_json: bool) -> None:
     """Evaluate a configuration on the table of a stream's events: the pipeline runs without Kafka."""
     import msgspec
 
     from pipeline.model.cost import cost_warning
     from pipeline.model.factory import ModelFactory
-    from pipeline.sources.rows import read_rows
     from pipeline.sources.schedule import order_of
     from pipeline.tools import evaluate as evaluation
     from pipeline.tools.report import render
     from pipeline.tools.terminal import COMPILING, notice, progress, show, waiting
 
     settings = evaluation.without_schemas(settings)
-    with waiting(f"Reading {data} ..."):
-        events = read_rows(data, settings.stream, parse_delay(label_delay)).first(limit)
+    with waiting(f"Reading {table.path} ..."):
+        events = table.read(settings.stream)
         factory = ModelFactory(settings)
     if events.taken_for:
         notice(f"note: {events.taken_for}")

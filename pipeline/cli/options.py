@@ -23,6 +23,14 @@ ConfigFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 JsonObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonLog = Annotated[bool, typer.Option("--json", help="Log as JSON, one object a line.")]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        help="A stream's labels, in a table of their own with the ids of their events.",
+        show_default="in the table of events",
+    ),
+]
 _KAFKA: Final = {
     "bootstrap": Annotated[
         str | None,

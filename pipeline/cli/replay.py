@@ -13,9 +13,10 @@ import typer
 
 from pipeline.cli.failures import STOPPED
 from pipeline.cli.logs import configure
-from pipeline.cli.options import ConfigOptions, kafka_options
+from pipeline.cli.options import ConfigOptions, Labels, kafka_options
 from pipeline.cli.output import print_json
 from pipeline.cli.signals import stop_on_signals
+from pipeline.errors import ConfigError
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
@@ -111,6 +112,7 @@ def replay(
         str,
         typer.Option(help="How long after its interaction a label comes, where a table lacks its time."),
     ] = DEFAULT_DELAY,
+    labels: Labels = None,
     speed: Annotated[str, typer.Option(help="Multiple of real time, such as 60; or max.")] = "max",
     limit: Annotated[
         int | None,
@@ -148,7 +150,11 @@ def replay(
     kafka, stream = settings.kafka, settings.stream
     registry = registry_of(settings.registry) if stream.needs_registry else None
     with waiting(f"Reading {path} ..."):
-        events = read_events(path, matrix) if stream.is_kuairec else read_rows(path, stream, delay)
+        if stream.is_kuairec:
+            refuse_labels(labels)
+            events = read_events(path, matrix)
+        else:
+            events = read_rows(path, stream, delay, labels)
         if events.taken_for:
             notice(f"note: {events.taken_for}")
         run = Replay(
@@ -170,6 +176,14 @@ def replay(
         print_json(summary)
     if not summary.complete:
         raise typer.Exit(STOPPED)
+
+
+def refuse_labels(labels: Path | None) -> None:
+    """Refuse a table of labels where KuaiRec's own files are read, whose rows have them."""
+    if labels is not None:
+        raise ConfigError(
+            f"--labels {labels}: rows of KuaiRec have their labels, and no definition says where"
+        )
 
 
 def describe(summary: Summary) -> str:

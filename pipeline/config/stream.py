@@ -45,7 +45,7 @@ schema in a registry."""
 PAIRS: Final = "pairs"
 """What stands in `Stream.crosses` for all pairs."""
 Cross = Annotated[tuple[str, ...], Field(min_length=2, max_length=3)] | Literal["pairs"]
-SignalName = Annotated[str, Field(min_length=1, max_length=256)]
+SignalName = Annotated[str, Field(max_length=256)]
 SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
 SignalWeight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 RESERVED: Final = frozenset(

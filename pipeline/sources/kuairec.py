@@ -48,10 +48,10 @@ class Events:
     frame
         One row for each interaction, by timestamp and then by position in the file. `event_id` is a
         string, `user_id` and `video_id` are integers, `timestamp` and `label_timestamp` integer
-        milliseconds since 1970, `play_duration` and `video_duration` milliseconds (float), and
-        `watch_ratio` is a float. Where interactions are slates, a row is an item with its label. Those of a
-        slate stand together, and the first has all items in the column `ITEMS`, a list of objects, which
-        is null in the others.
+        milliseconds since 1970, the latter null where no label comes, `play_duration` and `video_duration`
+        milliseconds (float), and `watch_ratio` is a float. Where interactions are slates, a row is an item
+        with its label. Those of a slate stand together, and the first has all items in the column `ITEMS`, a
+        list of objects, which is null in the others.
     rows
         Rows of the file, usable or not.
     skipped
@@ -73,6 +73,11 @@ class Events:
     def __len__(self) -> int:
         """Return the number of usable interactions; of slates, that of their items."""
         return self.frame.height
+
+    @property
+    def labels(self) -> int:
+        """The number of labels that come."""
+        return len(self) - self.frame["label_timestamp"].null_count()
 
     @property
     def reasons(self) -> str:

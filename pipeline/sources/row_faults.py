@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -11,6 +11,20 @@ from forks.checks import LARGEST_WEIGHT
 from pipeline.config.stream import WEIGHT
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, LATEST_TIMESTAMP, LONGEST_DURATION
 from pipeline.truncate import shown
+
+UNLABELLED: Final = "unlabelled"
+"""The column that says whether no label comes."""
+
+
+def is_of_label(column: str) -> bool:
+    """Return whether a column of rows is of the label.
+
+    Examples
+    --------
+    >>> is_of_label("label_timestamp"), is_of_label("timestamp")
+    (True, False)
+    """
+    return column in {"label_timestamp", "watch_ratio", "signal", WEIGHT} or column.startswith("labels.")
 
 
 class Field(NamedTuple):
@@ -65,7 +79,12 @@ def checks(
 
 def first_failures(rows: pl.DataFrame, made: Sequence[Check]) -> pl.Series:
     """Return the number of the first check that each row fails; null where it fails none."""
-    numbers = [pl.when(check.fails).then(pl.lit(number)) for number, check in enumerate(made)]
+    numbers = [
+        pl.when(check.fails & ~pl.col(UNLABELLED) if is_of_label(check.column) else check.fails).then(
+            pl.lit(number)
+        )
+        for number, check in enumerate(made)
+    ]
     return rows.select(pl.coalesce(numbers).alias("check"))["check"]
 
 

@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
-from pipeline.config.pointer import parts_of
-from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
-from pipeline.config.stream_features import DerivedFeature, FieldFeature
+from pipeline.config.stream import WEIGHT, Stream
+from pipeline.config.stream_features import DerivedFeature
 from pipeline.config.target_settings import RegressionSettings
-from pipeline.config.times import TimeSettings
 from pipeline.errors import DataError
 from pipeline.records.entities import entity_fields
-from pipeline.records.fields import INTEGER_LIMIT
-from pipeline.records.input_times import milliseconds_reader, time_of_day
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, Events
-from pipeline.sources.row_faults import Field, checks, examples, first_failures
+from pipeline.sources.row_faults import (
+    UNLABELLED,
+    Check,
+    Field,
+    checks,
+    examples,
+    first_failures,
+    is_of_label,
+)
 from pipeline.sources.slate_rows import refuse_shared_columns, slate_faults, with_items
-from pipeline.sources.table_files import read_table_file
-from pipeline.truncate import truncate
+from pipeline.sources.table_columns import TableFile
+from pipeline.sources.table_files import TableText, read_table_file
+from pipeline.truncate import shown, truncate
 
 RAGGED: Final = "ragged"
 """Why lines of text with another number of values are no rows."""
-ID_RANGE: Final = (-INTEGER_LIMIT, INTEGER_LIMIT - 1)
-"""From and to which whole numbers are ids as numbers; a column with others is text."""
-EXACT: Final = 2**53
-"""Numbers up to which every whole one is a float."""
+SECOND: Final = "second_label"
+"""Why labels of a table of their own are no rows: their event has an earlier one."""
+NO_EVENT: Final = "no_event"
+"""The same: there is no event of their id."""
 
 
-def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
+def read_rows(path: Path, stream: Stream, label_delay: int, labels_path: Path | None = None) -> Events:
     """Read the events of a table, each row an interaction and its label.
 
     A field is in the column of its name. That of ``/courier/id`` is in ``courier.id``, or in the field ``id``
     of the column ``courier`` where its values are objects. Without a column of event ids, an event's id is
     the number of its row, from 0. Without a column of times, the rows are in the order of time, and each
-    label comes right before the next event.
+    label comes right before the next event. Where the label or its time is empty, no label comes.
 
     Where interactions are slates, a row is an item and its label. The rows of an event are its slate, in
     their order; what is not of the item is the same in all of them. If one of them cannot be used, none is,
@@ -52,6 +56,9 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         Definition of the stream.
     label_delay
         Milliseconds from an interaction to its label, where there is no column of label times.
+    labels_path
+        A table of labels with the ids of their events; None where they are in the same table. Of the labels
+        of an event, or of an item, the first counts.
 
     Returns
     -------
@@ -59,89 +66,146 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         Usable rows by time, and counts of the others: `ragged` (lines of text with another number of values),
         `no_id`, `no_time`, `no_value`, `no_number`,
         `no_feature`, `out_of_range`, `label_before_event`; of slates `differs_in_slate`, `item_twice`,
-        `too_many_items`. The frame has the columns of `pipeline.sources.messages.StreamWriter`.
+        `too_many_items`; of a table of labels `second_label` and `no_event`. The frame has the columns of
+        `pipeline.sources.messages.StreamWriter`; `label_timestamp` is null where no label comes.
 
     Raises
     ------
     ConfigError
         A field of a slate's items and one of its message would be in the same column.
     DataError
-        There is no such file, it is no such table, or a column is missing.
+        There is no such file, it is no such table, a column is missing, or no row has a label.
     """
     refuse_shared_columns(stream)
-    table = TableFile(path)
+    text = read_table_file(path)
+    skipped, found = _ragged(text)
+    notes = [text.taken_for] if text.taken_for else []
+    table = known = TableFile(path, text.frame)
+    if labels_path is not None:
+        table, known, of_labels = _with_labels(table, labels_path, stream)
+        skipped, found = skipped | of_labels[0], found | of_labels[1]
     interactions, labels = stream.interactions, stream.labels
-    ids = entity_fields(len(stream.entities))
-    known = table.find(labels.time)
-    ordered = known is None and table.find(interactions.time) is None
-    time = (
-        pl.int_range(pl.len(), dtype=pl.Int64) * (label_delay + 1)
-        if ordered
-        else table.time(interactions.time, interactions, interactions.time_of_day)
-    )
-    columns = {
-        "event_id": table.ids(interactions.event_id, required=stream.has_slates),
-        **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
-        "timestamp": time,
-        "label_timestamp": time + label_delay
-        if known is None
-        else table.time(labels.time, labels, labels.time_of_day),
-        "watch_ratio": table.label(labels),
-    }
-    numbers = {
-        f"{name}.{number}": table.number(pointer)
-        for name, definition in (("interactions", interactions), ("labels", labels))
-        for number, pointer in definition.numbers.items()
-    }
-    carried = {
-        f"interactions.{name}": table.optional_number(pointer)
-        for name, pointer in interactions.carried.items()
-    }
-    if labels.weight is not None:
-        numbers[WEIGHT] = table.number(labels.weight)
-    if labels.value_kind == "signal":
-        columns["signal"] = table.text(labels.value)
-    features = {
-        f"features.{name}": table.feature(feature)
-        for name, feature in stream.features.items()
-        if not isinstance(feature, DerivedFeature)
-    }
-    required = [
-        f"features.{name}"
-        for name, feature in stream.features.items()
-        if not isinstance(feature, DerivedFeature) and feature.missing is None
-    ]
-    selected = columns | numbers | features | carried
+    ordered = known.find(labels.time) is None and table.find(interactions.time) is None
+    if ordered:
+        notes.append(
+            f"There is no column for interactions.time, {interactions.time}: rows are in the order of time, "
+            "and each label comes before the next event"
+        )
+    selected = _columns(table, known, stream, label_delay, ordered=ordered)
     try:
         raw = table.frame.select(**selected)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: {truncate(str(error).splitlines()[0])}") from error
-    signed = labels.signals or isinstance(stream.target, RegressionSettings)
-    lowest = -HIGHEST_WATCH_RATIO if signed else 0.0
-    made = list(checks(["event_id", *ids], list(numbers), required, lowest))
+    made = _checks(stream, raw.columns)
     failures = first_failures(raw, made)
     reasons = dict(enumerate(check.reason for check in made))
     fault = failures.replace_strict(reasons, return_dtype=pl.String).alias("fault")
     if stream.has_slates:
         fault = slate_faults(raw, fault, stream)
     counts = fault.drop_nulls().value_counts().sort("fault").rows()
-    frame = raw.filter(fault.is_null())
+    frame = raw.filter(fault.is_null()).with_columns(
+        pl.when(~pl.col(UNLABELLED)).then(pl.col("label_timestamp"))
+    )
+    without = int(frame[UNLABELLED].sum())
+    if raw.height and raw[UNLABELLED].all():
+        raise DataError(f"{known.path}: no row has a label: {labels.value} is empty, or the label's time is")
+    if without:
+        notes.append(f"{without:,} rows have no label: their interactions come alone")
+    frame = frame.drop(UNLABELLED)
     frame = with_items(frame, stream) if stream.has_slates else frame.sort("timestamp", maintain_order=True)
-    fields = _fields(table, stream, raw.columns) if counts else {}
-    found = examples(table.frame, fault, failures, made, fields)
-    skipped, left_out = dict(counts), table.file.left_out
-    if left_out:
-        skipped[RAGGED], found[RAGGED] = left_out, table.file.example
-    notes = [table.file.taken_for] if table.file.taken_for else []
-    if ordered:
-        notes.append(
-            f"There is no column for interactions.time, {interactions.time}: rows are in the order of time, "
-            "and each label comes before the next event"
-        )
-    return Events(frame, raw.height + left_out, skipped, found, ". ".join(notes))
+    fields = _fields(table, known, stream, raw.columns) if counts else {}
+    found |= examples(table.frame, fault, failures, made, fields)
+    left_out = sum(skipped.values())
+    return Events(frame, raw.height + left_out, skipped | dict(counts), found, ". ".join(notes))
 
 
-def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, Field]:
+def _ragged(text: TableText) -> tuple[dict[str, int], dict[str, str]]:
+    """Return how many lines of a text were left out, and the first of them, by reason."""
+    return ({RAGGED: text.left_out}, {RAGGED: text.example}) if text.left_out else ({}, {})
+
+
+def _with_labels(
+    table: TableFile, path: Path, stream: Stream
+) -> tuple[TableFile, TableFile, tuple[dict[str, int], dict[str, str]]]:
+    """Return a table with the labels of another, these as rows of it, and which of them are left out."""
+    text = read_table_file(path)
+    skipped, found = _ragged(text)
+    items = [[*stream.entities.values()][number] for number in stream.item_entities]
+    own, other = [stream.interactions.event_id, *items], [stream.labels.event_id, *items]
+    labels = TableFile(path, text.frame)
+    keys = labels.keys(other)
+    known = keys.is_in(table.keys(own).implode()).fill_null(value=False)
+    second, lost = ~keys.is_first_distinct(), ~known
+    for reason, rows in ((SECOND, second & ~lost), (NO_EVENT, lost)):
+        if rows.any():
+            row = rows.arg_max() or 0
+            skipped[reason] = int(rows.sum())
+            found[reason] = f"{path.name}, row {row + 1:,}: {shown(keys[row])}"
+    kept = TableFile(path, text.frame.filter(~second & ~lost))
+    return *table.joined(own, kept, other), (skipped, found)
+
+
+def _columns(
+    table: TableFile, known: TableFile, stream: Stream, label_delay: int, *, ordered: bool
+) -> dict[str, pl.Expr]:
+    """Return the columns of rows: those of `StreamWriter`, and whether no label comes."""
+    interactions, labels = stream.interactions, stream.labels
+    time = (
+        pl.int_range(pl.len(), dtype=pl.Int64) * (label_delay + 1)
+        if ordered
+        else table.time(interactions.time, interactions, interactions.time_of_day)
+    )
+    value, unlabelled, label_time = known.label(labels), known.says_nothing(labels.value), time + label_delay
+    unlabelled &= value.is_null()
+    if known.find(labels.time) is not None:
+        label_time = known.time(labels.time, labels, labels.time_of_day)
+        unlabelled |= known.says_nothing(labels.time)
+    columns = {
+        "event_id": table.ids(interactions.event_id, required=stream.has_slates or known is not table),
+        **{
+            name: table.ids(pointer)
+            for name, pointer in zip(
+                entity_fields(len(stream.entities)), stream.entities.values(), strict=True
+            )
+        },
+        "timestamp": time,
+        "label_timestamp": label_time,
+        "watch_ratio": value,
+        UNLABELLED: unlabelled,
+    }
+    for name, source, definition in (("interactions", table, interactions), ("labels", known, labels)):
+        for number, pointer in definition.numbers.items():
+            columns[f"{name}.{number}"] = source.number(pointer)
+    if labels.weight is not None:
+        columns[WEIGHT] = known.number(labels.weight)
+    if labels.value_kind == "signal":
+        columns["signal"] = known.text(labels.value, "" if "" in labels.signals else None)
+    for name, feature in stream.features.items():
+        if not isinstance(feature, DerivedFeature):
+            columns[f"features.{name}"] = table.feature(feature)
+    for name, pointer in interactions.carried.items():
+        columns[f"interactions.{name}"] = table.optional_number(pointer)
+    return columns
+
+
+def _checks(stream: Stream, columns: Sequence[str]) -> list[Check]:
+    """Return the checks of the columns of rows."""
+    numbers = [
+        *(f"interactions.{name}" for name in stream.interactions.numbers),
+        *(f"labels.{name}" for name in stream.labels.numbers),
+        *(name for name in columns if name == WEIGHT),
+    ]
+    required = [
+        f"features.{name}"
+        for name, feature in stream.features.items()
+        if not isinstance(feature, DerivedFeature) and feature.missing is None
+    ]
+    signed = stream.labels.signals or isinstance(stream.target, RegressionSettings)
+    ids = ["event_id", *entity_fields(len(stream.entities))]
+    return list(checks(ids, numbers, required, -HIGHEST_WATCH_RATIO if signed else 0.0))
+
+
+def _fields(table: TableFile, known: TableFile, stream: Stream, columns: list[str]) -> dict[str, Field]:
     """Return where each column of rows comes from."""
     interactions, labels = stream.interactions, stream.labels
     pointers = {
@@ -150,7 +214,7 @@ def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, F
         "label_timestamp": ("labels.time", labels.time),
         "watch_ratio": ("labels.value", labels.value),
     }
-    if table.find(labels.time) is None:
+    if known.find(labels.time) is None:
         pointers["label_timestamp"] = pointers["timestamp"]
     if labels.weight is not None:
         pointers[WEIGHT] = ("labels.weight", labels.weight)
@@ -165,137 +229,9 @@ def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, F
         if not isinstance(feature, DerivedFeature):
             pointers[f"features.{name}"] = (f"features.{name}", feature.field)
     row = pl.int_range(pl.len())
-    found = {column: table.find(pointers[column][1]) for column in columns if column in pointers}
+    found = {
+        column: (known if is_of_label(column) else table).find(pointers[column][1])
+        for column in columns
+        if column in pointers
+    }
     return {column: Field(*pointers[column], row if raw is None else raw) for column, raw in found.items()}
-
-
-class TableFile:
-    """A table, and the columns that pointers lead to."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = read_table_file(path)
-        self.frame = self.file.frame
-
-    def find(self, pointer: str) -> pl.Expr | None:
-        """Return the column of a pointer; None if there is none."""
-        parts = parts_of(pointer)
-        if ".".join(parts) in self.frame.columns:
-            return pl.col(".".join(parts))
-        kind: object = self.frame.schema.get(parts[0])
-        for part in parts[1:]:
-            fields = {field.name: field.dtype for field in kind.fields} if isinstance(kind, pl.Struct) else {}
-            kind = fields.get(part)
-        if kind is None:
-            return None
-        return reduce(lambda column, part: column.struct.field(part), parts[1:], pl.col(parts[0]))
-
-    def ids(self, pointer: str, *, required: bool = True) -> pl.Expr:
-        """Return a column of ids: text or whole numbers; numbers of rows if it is not there nor required.
-
-        A column is text if one of its whole numbers does not fit 64 bits.
-        """
-        column = self.find(pointer)
-        if column is None and not required:
-            return pl.int_range(pl.len(), dtype=pl.Int64)
-        column = self._existing(pointer)
-        values = self.frame.select(column).to_series()
-        if isinstance(values.dtype, pl.Categorical | pl.Enum):
-            return column.cast(pl.String)
-        if values.dtype.is_float() and _are_whole(values):
-            return column.cast(pl.Int64)  # as other tools write whole numbers, some of which are missing
-        if not (values.dtype.is_integer() or values.dtype == pl.String):
-            raise DataError(
-                f"{self.path}: {pointer} has values of the type {values.dtype}; ids are text or whole numbers"
-            )
-        within = values.dtype == pl.String or values.drop_nulls().is_between(*ID_RANGE).all()
-        return column if within else column.cast(pl.String)
-
-    def number(self, pointer: str) -> pl.Expr:
-        """Return a column of numbers; true counts as 1, and what is no number is null."""
-        return self._existing(pointer).cast(pl.Float64, strict=False)
-
-    def optional_number(self, pointer: str) -> pl.Expr:
-        """Return a column of numbers; nulls where there is no such column."""
-        if self.find(pointer) is None:
-            return pl.lit(None, dtype=pl.Float64)
-        return self.number(pointer)
-
-    def label(self, definition: LabelDefinition) -> pl.Expr:
-        """Return the column of what labels count as; null for a signal that the definition does not name."""
-        if definition.value_kind != "signal":
-            return self.number(definition.value)
-        signals = {name: float(value) for name, value in definition.signals.items()}
-        return self.text(definition.value).replace_strict(signals, default=None, return_dtype=pl.Float64)
-
-    def text(self, pointer: str) -> pl.Expr:
-        """Return a column of text."""
-        return self._existing(pointer).cast(pl.String)
-
-    def feature(self, feature: FieldFeature) -> pl.Expr:
-        """Return the column of a feature; nulls where there is no such column and it may be missing."""
-        if feature.missing is not None and self.find(feature.field) is None:
-            return pl.lit(None)
-        return self._existing(feature.field)
-
-    def time(self, pointer: str, settings: TimeSettings, clock: str | None = None) -> pl.Expr:
-        """Return a column of times, in milliseconds; what is no time is null.
-
-        Parameters
-        ----------
-        pointer
-            Where the time is.
-        settings
-            How it is written.
-        clock
-            Where the time of the day is; None if the time has it.
-        """
-        values = self.frame.select(self._existing(pointer).alias("time")).to_series()
-        times = _milliseconds(values, settings)
-        if clock is not None:
-            times += _read_each(
-                self.frame.select(self._existing(clock).alias("time")).to_series(), time_of_day
-            )
-        return pl.lit(times)
-
-    def _existing(self, pointer: str) -> pl.Expr:
-        column = self.find(pointer)
-        if column is None:
-            there = truncate(", ".join(self.frame.columns))
-            raise DataError(f"{self.path}: no column for {pointer}; there are {there}")
-        return column
-
-
-def _milliseconds(values: pl.Series, settings: TimeSettings) -> pl.Series:
-    """Return times in milliseconds; null for what is no time, or does not say its zone where nobody does."""
-    kind, unit = values.dtype, settings.time_unit
-    if kind.is_temporal():
-        zone = kind.time_zone if isinstance(kind, pl.Datetime) else None
-        if zone is None and settings.utc_offset is None:
-            return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(values))
-        offset = (settings.utc_offset or 0) * 60_000 if zone is None else 0
-        return values.cast(pl.Datetime("ms", zone)).cast(pl.Int64) - offset
-    if unit in {"iso8601", "text"}:
-        return _read_each(values, milliseconds_reader(settings))
-    if unit == "s":
-        return (values.cast(pl.Float64, strict=False) * 1000).round().cast(pl.Int64, strict=False)
-    return values.cast(pl.Int64, strict=False) // {"ms": 1, "us": 1_000, "ns": 1_000_000}[unit]
-
-
-def _read_each(values: pl.Series, read: Callable[[Any], int]) -> pl.Series:
-    """Return what each different value is read as; null for what cannot be."""
-    if values.dtype.is_float() and _are_whole(values):
-        values = values.cast(pl.Int64)
-    found: dict[object, int | None] = {None: None}
-    for value in values.unique().drop_nulls():
-        try:
-            found[value] = read(value if isinstance(value, int) else str(value))
-        except ValueError:
-            found[value] = None
-    return pl.Series([found[value] for value in values], dtype=pl.Int64)
-
-
-def _are_whole(values: pl.Series) -> bool:
-    """Return whether all numbers are whole, and so small that each is exact."""
-    known = values.drop_nulls()
-    return bool((known.is_between(-EXACT, EXACT) & (known == known.round())).all())

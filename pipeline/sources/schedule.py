@@ -50,15 +50,17 @@ def merge_by_time(timestamp: Integers, label_timestamp: Integers) -> Integers:
 def order_of(events: Events) -> Integers:
     """Return the numbers of the records of events, in the order of `merge_by_time`.
 
-    A slate's interaction has the number of the first of its items; the numbers of the others are left out.
+    A slate's interaction has the number of the first of its items; the numbers of the others are left out,
+    and so are those of labels that do not come.
     """
-    frame = events.frame
-    order = merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
-    if ITEMS not in frame.columns:
-        return order
-    begins = frame[ITEMS].is_not_null().to_numpy()
-    sent: Integers = order[(order >= len(events)) | begins[order % len(events)]]
-    return sent
+    frame, count = events.frame, len(events)
+    times, label_times = frame["timestamp"], frame["label_timestamp"]
+    order = merge_by_time(times.to_numpy(), label_times.fill_null(times).to_numpy())
+    if ITEMS in frame.columns:
+        order = order[(order >= count) | frame[ITEMS].is_not_null().to_numpy()[order % count]]
+    if label_times.null_count():
+        order = order[(order < count) | label_times.is_not_null().to_numpy()[order % count]]
+    return order
 
 
 class Schedule:

@@ -10,6 +10,7 @@ from pipeline.errors import ConfigError
 from pipeline.records.entities import entity_fields
 from pipeline.sources.kuairec import ITEMS
 from pipeline.sources.messages import item_columns
+from pipeline.sources.row_faults import UNLABELLED, is_of_label
 
 
 def refuse_shared_columns(stream: Stream) -> None:
@@ -48,11 +49,8 @@ def slate_faults(rows: pl.DataFrame, fault: pl.Series, stream: Stream) -> pl.Ser
         Definition of the stream.
     """
     own = item_columns(stream)
-    of_label = ["label_timestamp", "watch_ratio", "signal", "weight"]
     same = [
-        name
-        for name in rows.columns
-        if name not in {*own, *of_label, "event_id"} and not name.startswith("labels.")
+        name for name in rows.columns if name not in {*own, UNLABELLED, "event_id"} and not is_of_label(name)
     ]
     ids = [name for name in entity_fields(len(stream.entities)) if name in own]
     differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).first()).any() for name in same)

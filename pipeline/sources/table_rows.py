@@ -23,8 +23,8 @@ from pipeline.kafka.topics import existing_topics
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.encoding import encode
 from pipeline.records.input_times import time_writer
-from pipeline.sources.rows import TableFile
 from pipeline.sources.sender import Sender
+from pipeline.sources.table_columns import TableFile
 from pipeline.truncate import truncate
 
 BEGINNING: Final = 1
@@ -175,7 +175,7 @@ def load(
 
 def _columns(path: Path, stream: Stream, table: LiveTable) -> pl.DataFrame:
     """Return the columns of id and time, then of the features."""
-    file = TableFile(path)
+    file = TableFile.read(path)
     pointer = table.id
     if pointer is None:
         named = f"/{table.entity}"

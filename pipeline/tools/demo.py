@@ -146,7 +146,7 @@ def consume(
     ForksError
         If the worker ends by itself, or makes no progress for `STALL_TIMEOUT` seconds.
     """
-    topics, events = Topics(kafka.prefix, stream=data.stream), len(data.events)
+    topics, labels = Topics(kafka.prefix, stream=data.stream), data.events.labels
     with (
         RecordCounter(kafka, topics.predictions) as predictions,
         RecordCounter(kafka, topics.outcomes) as outcomes,
@@ -159,7 +159,7 @@ def consume(
         with _worker(kafka, data.environment, log) as worker:
             _wait(predictions, lambda: predictions.count > 0 or done(), worker, log)
             begin = time.monotonic()
-            _wait(outcomes, lambda: outcomes.count >= events // 2 or done(), worker, log, progress)
+            _wait(outcomes, lambda: outcomes.count >= labels // 2 or done(), worker, log, progress)
             killed_at = outcomes.count
             worker.send_signal(signal.SIGKILL)
             worker.wait()

@@ -36,6 +36,8 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "differs_in_slate": "give each slate an event id of its own",
         "item_twice": "give each slate an event id of its own",
         "too_many_items": "set interactions.max_items",
+        "second_label": "keep one label of an event, that which counts, in the file of labels",
+        "no_event": "look at interactions.event_id and labels.event_id, and at the events of these labels",
         Fault.UNDECODABLE: "mend the field",
         Fault.INVALID: "mend the field, or the setting that points to it",
         Fault.WRONG_KEY: "look at the entities",
@@ -67,7 +69,7 @@ class Losses(msgspec.Struct, frozen=True):
     rows: int
     """All rows, but those behind a limit."""
     lost: int
-    """Rows without a label that was joined. Those whose label comes after the window are not lost."""
+    """Rows with a label that was not joined. Those whose label comes after the window are not lost."""
     late: int
     """Rows whose label came after the window, and which were closed without one."""
     reasons: list[LossReason]
@@ -127,7 +129,7 @@ def losses_of(events: Events, counters: Mapping[str, int], dead_letters: DeadLet
     found += [LossReason(name, counters[name], None, REMEDIES[name]) for name in DUPLICATES if counters[name]]
     # An orphan lost its interaction, and so is the consequence of another reason.
     found.sort(key=lambda each: (each.reason == Fault.ORPHAN, -each.count))
-    lost = skipped + max(0, len(events) - joined)
+    lost = skipped + max(0, events.labels - joined)
     return Losses(skipped + len(events), lost, late, found[:MOST_REASONS])
 
 

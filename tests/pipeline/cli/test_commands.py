@@ -38,7 +38,10 @@ MENDED: Final = {
 """What has another help text since: a plainer sentence, or one more of what the command says."""
 
 
-ADDED = {f"forks stream init --{option}" for option in ("entity", "event-id", "label", "time", "time-format")}
+ADDED = {
+    *(f"forks stream init --{option}" for option in ("entity", "event-id", "label", "time", "time-format")),
+    *(f"forks {command} --labels" for command in ("demo", "evaluate", "replay")),
+}
 """What was not there."""
 
 

@@ -189,7 +189,7 @@ def test_a_table_by_an_id_that_the_stream_lacks_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "labels",
-    [{"value_kind": "signal"}, {"signals": {"click": 1.0}}, {"value_kind": "signal", "signals": {"": 1}}],
+    [{"value_kind": "signal"}, {"signals": {"click": 1.0}}],
 )
 def test_signals_go_with_their_kind_of_value(labels: dict[str, Any]) -> None:
     definition = KUAIREC.model_dump(mode="json")

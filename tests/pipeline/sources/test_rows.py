@@ -19,6 +19,7 @@ from pipeline.records.inputs import Interaction, Label
 from pipeline.sources.kuairec import Events
 from pipeline.sources.messages import StreamWriter, writer_of
 from pipeline.sources.rows import read_rows
+from pipeline.sources.schedule import order_of
 from tests.support.record_strategies import ids
 
 FLAT = Stream.model_validate(
@@ -120,8 +121,6 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     bad: list[dict[str, Any]] = [
         {"user": None},
         {"at": None},
-        {"known": None},
-        {"clicked": None},
         {"price": None},
         {"price": -1.0},
         {"at": -1},
@@ -131,8 +130,7 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     assert len(events) == 1
     assert events.skipped == {
         "no_id": 1,
-        "no_time": 2,
-        "no_value": 1,
+        "no_time": 1,
         "no_number": 1,
         "out_of_range": 2,
         "label_before_event": 1,
@@ -140,11 +138,53 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     assert events.examples == {
         "no_id": "row 2: entities.user at /user is missing",
         "no_time": "row 3: interactions.time at /at is missing",
-        "no_value": "row 5: labels.value at /clicked is missing",
-        "no_number": "row 6: interactions.price at /price is missing",
-        "out_of_range": "row 7: interactions.price at /price is -1.0",
-        "label_before_event": "row 9: labels.time at /known is 1999",
+        "no_number": "row 4: interactions.price at /price is missing",
+        "out_of_range": "row 5: interactions.price at /price is -1.0",
+        "label_before_event": "row 7: labels.time at /known is 1999",
     }
+
+
+def test_rows_without_a_label_are_interactions_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows = [f"u{number},{number},{number},1.0,{label}" for number, label in enumerate([1, "", "NA", "x", 0])]
+    path.write_text("\n".join(["user,ad.id,at,price,clicked", *rows, "u5,5,5,,"]) + "\n")
+    events = read_rows(path, FLAT, 10)
+    assert events.frame["label_timestamp"].to_list() == [10, None, None, 14]
+    assert (events.labels, events.skipped) == (2, {"no_number": 1, "no_value": 1})
+    assert events.examples["no_value"] == "row 4: labels.value at /clicked is 'x'"
+    assert "2 rows have no label: their interactions come alone" in events.taken_for
+    assert order_of(events).tolist() == [0, 1, 2, 3, 4, 7]
+    path.write_text("user,ad.id,at,price,clicked\nu1,1,1,1.0,\n")
+    with pytest.raises(DataError, match="no row has a label: /clicked is empty"):
+        read_rows(path, FLAT, 10)
+
+
+def test_labels_may_be_in_a_file_of_their_own(tmp_path: Path) -> None:
+    definition = FLAT.model_dump()
+    for name in ("interactions", "labels"):
+        definition[name]["event_id"] = "/id"
+    stream, labels = Stream.model_validate(definition), tmp_path / "labels.csv"
+    path = tmp_path / "rows.csv"
+    rows = [f"{number},u{number},{number},{1000 + number},1.0" for number in range(4)]
+    path.write_text("\n".join(["id,user,ad.id,at,price", *rows]) + "\n")
+    labels.write_text(
+        "known,id,clicked\n2000,2,true\n2001,0,false\n2002,2,false\n2003,77,true\n2004,1,\n,,\n"
+    )
+    events = read_rows(path, stream, 0, labels)
+    assert events.frame["event_id"].to_list() == [0, 1, 2, 3]
+    assert events.frame["label_timestamp"].to_list() == [2001, None, 2000, None]
+    assert events.frame["watch_ratio"].to_list() == [0.0, None, 1.0, None]
+    assert (events.rows, events.skipped) == (7, {"second_label": 1, "no_event": 2})
+    assert events.examples == {
+        "second_label": "labels.csv, row 3: '2'",
+        "no_event": "labels.csv, row 4: '77'",
+    }
+    labels.write_text("id,other\n2,true\n")
+    with pytest.raises(DataError, match=r"labels.csv: no column for /clicked; there are id, other"):
+        read_rows(path, stream, 0, labels)
+    labels.write_text("known,id,clicked\n1,2,true\n")
+    found = read_rows(path, stream, 0, labels)
+    assert found.examples == {"label_before_event": "row 3: labels.time at /known is 1"}
 
 
 def test_ids_are_numbers_of_64_bits_or_text(tmp_path: Path) -> None:

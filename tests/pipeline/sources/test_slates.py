@@ -144,8 +144,7 @@ def test_the_items_of_a_slate_keep_their_order_and_stand_together(tmp_path: Path
 
 BAD: dict[str, dict[str, Any]] = {
     "no_id": {"product.id": None},
-    "no_time": {"known": None},
-    "no_value": {"clicked": None},
+    "no_time": {"at": None},
     "no_number": {"worth": None},
     "no_feature": {"phone": None},
     "out_of_range": {"worth": 1e9},
@@ -169,6 +168,13 @@ def test_what_is_of_the_message_is_the_same_in_all_rows(tmp_path: Path, change: 
         "differs_in_slate": 2
     }
     assert not read(tmp_path, [row("a", 1_000, 1), row("b", 1_000, 2) | change]).skipped
+
+
+def test_the_label_of_an_item_may_be_missing(tmp_path: Path) -> None:
+    rows = [row("a", 1_000, 1), row("a", 1_000, 2) | {"clicked": None}, row("a", 1_000, 3) | {"known": None}]
+    events = read(tmp_path, rows)
+    assert events.skipped == {}
+    assert order_of(events).tolist() == [0, 3]
 
 
 def test_a_slate_that_is_too_long_and_rows_without_an_event_are_skipped(tmp_path: Path) -> None:

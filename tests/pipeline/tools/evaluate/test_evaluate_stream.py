@@ -145,25 +145,41 @@ def test_the_join_is_that_of_the_configuration() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_labels_in_a_file_of_their_own_or_none_at_all() -> None:
+    whole = rows()
+    write(Path("orders.jsonl"), whole)
+    expected = json.loads(run("orders.jsonl", *SMALL, "--json").stdout)
+    write(Path("events.jsonl"), [{name: each[name] for name in each if name != "on_time"} for each in whole])
+    labels = [{"order": each["order"], "on_time": each["on_time"]} for each in whole]
+    write(Path("labels.jsonl"), labels[::-1])
+    found = json.loads(run("events.jsonl", "--labels", "labels.jsonl", *SMALL, "--json").stdout)
+    assert found["labelled"] == ORDERS
+    assert found["log_loss"] == expected["log_loss"]
+    write(Path("labels.jsonl"), labels[: ORDERS // 2])
+    found = json.loads(run("events.jsonl", "--labels", "labels.jsonl", *SMALL, "--json").stdout)
+    assert (found["predictions"], found["counters"]["labels"]) == (ORDERS, ORDERS // 2)
+    assert found["losses"]["lost"] == 0
+    error = run("orders.jsonl", "--labels", "none.jsonl", *SMALL).exception
+    assert "none.jsonl: there is no such file" in str(error)
+
+
+@pytest.mark.usefixtures("folder")
 def test_rows_that_cannot_be_used_are_counted_by_reason() -> None:
     good = rows()
-    bad = [good[0] | {"order": 1_000, name: None} for name in ("at", "on_time", "km", "courier")]
+    bad = [good[0] | {"order": 1_000, name: None} for name in ("at", "km", "courier", "courier")]
     write(Path("orders.jsonl"), [*good, *bad, good[3]])
     result = run("orders.jsonl", *SMALL, "--json")
     found = json.loads(result.stdout)
     assert found["rows"] == ORDERS + 5
-    assert found["skipped"] == {"no_feature": 1, "no_id": 1, "no_time": 1, "no_value": 1}
+    assert found["skipped"] == {"no_feature": 1, "no_id": 2, "no_time": 1}
     assert found["predictions"] == ORDERS
     assert found["counters"]["duplicate_interactions"] == 1
-    assert (
-        "rows skipped   4 (1 no feature, 1 no id, 1 no time, 1 no value)"
-        in run("orders.jsonl", *SMALL).stdout
-    )
+    assert "rows skipped   4 (1 no feature, 2 no id, 1 no time)" in run("orders.jsonl", *SMALL).stdout
     assert (found["losses"]["lost"], found["losses"]["late"]) == (5, 0)
     error = result.exception
     assert isinstance(error, DataError)
     assert str(error).startswith("5 of 405 rows (1.2%) are lost")
-    assert "1 no feature: row 403: features.km at /km is missing: say with the setting missing" in str(error)
+    assert "1 no feature: row 402: features.km at /km is missing: say with the setting missing" in str(error)
 
 
 @pytest.mark.usefixtures("folder")
