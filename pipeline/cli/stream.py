@@ -71,7 +71,8 @@ def init(
     What a column means is guessed from its name and values; comments say what else it may be.
     """
     require("to read a table of events", "polars")
-    from pipeline.tools.stream.drafting import Known, draft
+    from pipeline.tools.stream.draft_guess import Known
+    from pipeline.tools.stream.drafting import draft
 
     words = re.sub(r"[^a-z0-9_]+", "_", (name or path.stem).lower()).strip("_")
     known = Known(label, time, event_id, entities or (), time_format)

@@ -160,7 +160,7 @@ class TableFile:
             Where the time of the day is; None if the time has it.
         """
         values = self.frame.select(self._existing(pointer).alias("time")).to_series()
-        times = _milliseconds(values, settings)
+        times = milliseconds_of(values, settings)
         if clock is not None:
             times += _read_each(
                 self.frame.select(self._existing(clock).alias("time")).to_series(), time_of_day
@@ -180,7 +180,7 @@ def _fields_of(kind: pl.DataType | None) -> dict[str, pl.DataType]:
     return {field.name: field.dtype for field in fields if isinstance(field.dtype, pl.DataType)}
 
 
-def _milliseconds(values: pl.Series, settings: TimeSettings) -> pl.Series:
+def milliseconds_of(values: pl.Series, settings: TimeSettings) -> pl.Series:
     """Return times in milliseconds; null for what is no time, or does not say its zone where nobody does."""
     kind, unit = values.dtype, settings.time_unit
     if kind.is_temporal():

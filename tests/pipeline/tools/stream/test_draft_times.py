@@ -13,8 +13,9 @@ import pytest
 from pipeline.config.stream import Stream
 from pipeline.errors import DataError
 from pipeline.sources.rows import read_rows
+from pipeline.tools.stream.draft_guess import Known
 from pipeline.tools.stream.draft_times import time_guess
-from pipeline.tools.stream.drafting import Known, draft
+from pipeline.tools.stream.drafting import draft
 
 TIMES = [datetime(2025, 3, 1, 0, 6, tzinfo=UTC) + number * timedelta(hours=5) for number in range(90)]
 MILLISECONDS = [int(time.timestamp() * 1000) for time in TIMES]

@@ -16,7 +16,8 @@ from pipeline.config.stream import Stream
 from pipeline.config.target_settings import BinarySettings
 from pipeline.errors import ConfigError, DataError
 from pipeline.sources.rows import read_rows
-from pipeline.tools.stream.drafting import Known, draft
+from pipeline.tools.stream.draft_guess import Known
+from pipeline.tools.stream.drafting import draft
 
 CHANCE = random.Random(1)
 BEGIN = 1_772_366_400_000
