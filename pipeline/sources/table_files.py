@@ -42,11 +42,12 @@ FIRST_LINES: Final = 200
 """Lines that decide what a file is like."""
 SHOWN_LINES: Final = 3
 """Numbers of lines that are told of those left out, at most."""
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNIT: Final = "\x1f"
 """Stands for a separator of several characters; no text has it."""
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _COMMA_NUMBER: Final = re.compile(r"[+-]?\d+,\d+")
-_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "pipes", "::": "::", "": "nothing"}
+_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "pipes", "::": "::"}
 
 
 class TableText(NamedTuple):
@@ -150,9 +151,9 @@ def _objects(content: bytes) -> pl.DataFrame:
 
 def _text(path: Path, content: bytes) -> TableText:
     """Return the rows of a text."""
-    encoding = "UTF-8" if _is_utf8(content) else "Latin-1"
-    if encoding == "Latin-1":
-        content = content.decode("latin-1").encode()
+    encoding = "UTF-16" if content.startswith(_UTF16) else "UTF-8" if _is_utf8(content) else "Latin-1"
+    if encoding != "UTF-8":
+        content = content.decode(encoding, errors="replace").encode()
     dialect = _dialect(path, content)
     content, left_out, numbers, example = _even(content, dialect)
     separator = _UNIT if len(dialect.separator) > 1 else dialect.separator
@@ -174,15 +175,13 @@ def _text(path: Path, content: bytes) -> TableText:
         if dialect.header
         else "no line of names (columns are column_1, column_2 and so on)"
     )
-    said = [f"separated by {_NAMES[dialect.separator]}", names]
+    said = [f"separated by {_NAMES[dialect.separator]}" if dialect.separator else "of one column", names]
     said += ["decimal commas"] * dialect.decimal_comma + [f"encoded in {encoding}"] * (encoding != "UTF-8")
     text = f"Read as text {', '.join(said)}"
     if left_out:
         lines = ", ".join(f"{number:,}" for number in numbers)
         more = ", ..." if left_out > len(numbers) else ""
-        text += (
-            f". {left_out:,} lines are left out, as they have not {dialect.width} values: line {lines}{more}"
-        )
+        text += f". Lines left out, as they have not {dialect.width} values: {left_out:,}, line {lines}{more}"
     return TableText(frame, text, left_out, example)
 
 

@@ -100,9 +100,11 @@ def guess_columns(path: Path, columns: Sequence[Column], known: Known) -> Guess:
     said = [_find(path, columns, "--entity", name) for name in known.entities]
     fixed = [each.pointer for each in (label, time, event, *said) if each is not None]
     if label is not None and not _may_be_label(label):
+        some = ", ".join(map(shown, label.values.drop_nulls().unique().sort().head(3)))
         raise DataError(
             f"{path}: --label {known.label}: it has {label.distinct:,} different values of the type "
-            f"{label.values.dtype}; a label is true or false, one of two values, or a number"
+            f"{label.values.dtype}{f', such as {some}' if some else ''}; a label is true or false, one of "
+            "two values, or a number"
         )
     free = [each for each in columns if each.pointer not in fixed]
     times = _times(path, free, time, known)
@@ -123,6 +125,11 @@ def guess_columns(path: Path, columns: Sequence[Column], known: Known) -> Guess:
             not is_binary(each),
         ),
     )
+    same = [each.pointer for each in others if each.distinct < 2 and _LABEL.search(each.name)]
+    if label is None and same and not (labels and _LABEL.search(labels[0].name)):
+        raise DataError(
+            f"{path}: {same[0]} looks like the label, but has one value alone. Name another one with --label"
+        )
     labels = labels if label is None else [label, *labels]
     ids = sorted(
         (each for each in others if each not in labels[:1] and _may_be_entity(each)),

@@ -18,8 +18,8 @@ SOME: Final = 100
 """Different values that have to fit before all are looked at."""
 FIRST: Final = 5
 """Different values of which one has to begin with a date."""
-FITTING: Final = 0.99
-"""Share of the different values that have to fit."""
+FITTING: Final = 0.9
+"""Share of the different values that have to fit: rows with others are lost, and told."""
 YEARS: Final = (1980, 2100)
 """Years of numbers that may be times: from and to."""
 _YEAR: Final = 366

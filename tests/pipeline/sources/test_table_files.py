@@ -104,7 +104,7 @@ def test_lines_of_another_width_are_left_out_and_told(tmp_path: Path, quoted: bo
     assert found.frame["user"].to_list() == ["a", "b,c" if quoted else "b"]
     assert found.left_out == 3
     assert found.example == "line 4 has not 3 values: short,1"
-    assert found.taken_for.endswith(". 3 lines are left out, as they have not 3 values: line 4, 6, 7")
+    assert found.taken_for.endswith(". Lines left out, as they have not 3 values: 3, line 4, 6, 7")
 
 
 def test_json_is_a_list_or_one_object_a_line(tmp_path: Path) -> None:
