@@ -134,7 +134,15 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
             f"There is no column for interactions.time, {interactions.time}: rows are in the order of time, "
             "and each label comes before the next event"
         )
-    return Events(frame, raw.height + left_out, skipped, found, ". ".join(notes))
+    return Events(
+        frame,
+        raw.height + left_out,
+        skipped,
+        found,
+        ". ".join(notes),
+        has_times=not ordered,
+        has_label_times=known is not None,
+    )
 
 
 def _fields(table: TableFile, stream: Stream, columns: list[str]) -> dict[str, Field]:

@@ -86,7 +86,7 @@ def regression_figures(
     window
         Labelled events in a window.
     """
-    constant = [_running_mean(of_partition, offset) for of_partition in outcomes]
+    constant = [running_mean(of_partition, offset) for of_partition in outcomes]
     additive = [summed_means(each, mean) for each, mean in zip(outcomes, constant, strict=True)]
     order = in_order_of_time(outcomes)
     events: Outcomes = np.concatenate([np.empty(0, OUTCOME), *outcomes])[order]
@@ -115,8 +115,16 @@ def regression_figures(
     )
 
 
-def _running_mean(outcomes: Outcomes, offset: float) -> Floats:
-    """Return the mean of the labels known at each prediction; the offset counts as one more."""
+def running_mean(outcomes: Outcomes, offset: float) -> Floats:
+    """Return the mean of the labels known at each prediction, shape (n,).
+
+    Parameters
+    ----------
+    outcomes
+        Outcomes of one partition, shape (n,).
+    offset
+        A number that counts as one more label.
+    """
     events, values = known_sums(outcomes, outcomes["value"])
     return (values + offset) / (events + 1.0)
 
