@@ -44,7 +44,7 @@ LAG: Final = "max by (job, partition, input) (forks_input_lag_records)"
 WORKER: Final = "{{ $labels.instance }}"
 FOLLOWER: Final = "{{ $labels.instance }}"
 PARTITION: Final = "Partition {{ $labels.partition }}"
-MEANS: Final = 'learner="baseline:running_means"'
+MEANS: Final = 'learner=~"baseline:running_means?"'
 SAME_WINDOW: Final = "ignoring (learner)"
 SCORES: Final = 'forks_serve_requests_total{route="/v1/score"}'
 FAILED_SCORES: Final = 'forks_serve_requests_total{route="/v1/score", status=~"5.."}'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -120,22 +122,41 @@ def evaluate(
     Exits with 6 if more than 1% of the rows cannot be used, and says why.
     """
     require("to read the events to evaluate on", "polars")
+    given = {
+        "--matrix": None if matrix == DEFAULT_MATRIX else matrix,
+        "--preset": preset,
+        "--limit": limit,
+        "--permutation": permutation,
+        "--label": label,
+        "--label-delay": label_delay,
+        "--config": config,
+    }
+    flags = [] if delays is None else ["--delays" if delays else "--at-once"]
+    command = _command(data, given, [*flags, *([] if regret else ["--no-regret"])], changes or [])
     settings = _stream_settings(data, config, label)
     if settings is not None:
         _refuse_order(permutation, delays, label)
         settings = _with_learner(settings, preset, parse_changes(changes or []))
         table = _Table(data, labels, parse_delay(label_delay or DEFAULT_DELAY), limit)
-        _evaluate_stream(table, settings, window, as_json=json)
+        _evaluate_stream(table, settings, window, command, as_json=json)
         return
-    for option, given in (("--label-delay", label_delay), ("--labels", labels)):
-        if given is not None:
-            raise ConfigError(f"{option} {given}: {data} is not read as the table of a stream")
+    for option, said in (("--label-delay", label_delay), ("--labels", labels)):
+        if said is not None:
+            raise ConfigError(f"{option} {said}: {data} is not read as the table of a stream")
     from pipeline.config.settings import Learner
     from pipeline.tools.evaluate import Order, Source
 
     learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset or "practical"})
     source = Source(data, matrix, label, Order(permutation, limit, delays))
-    _evaluate_examples(source, learner, window, regret=regret, as_json=json)
+    _evaluate_examples(source, learner, window, command, regret=regret, as_json=json)
+
+
+def _command(data: Path, given: Mapping[str, object], flags: list[str], changes: list[str]) -> str:
+    """Return the command that was run, with the options that change what is found."""
+    parts = ["forks", "evaluate", str(data)]
+    for name, value in [*given.items(), *(("--set", change) for change in changes)]:
+        parts += [] if value is None else [name, str(value)]
+    return shlex.join([*parts, *flags])
 
 
 def _stream_settings(data: Path, config: Path | None, label: str | None) -> Config | None:
@@ -188,7 +209,7 @@ def _with_learner(settings: Config, preset: str | None, changes: dict[str, Any])
 
 
 def _evaluate_examples(
-    source: Source, learner: Learner, window: int | None, *, regret: bool, as_json: bool
+    source: Source, learner: Learner, window: int | None, command: str, *, regret: bool, as_json: bool
 ) -> None:
     """Evaluate a learner on examples, or on plays of KuaiRec."""
     from pipeline.model.warm_up import warm_up
@@ -203,7 +224,7 @@ def _evaluate_examples(
         done = evaluation.run(trial, update)
         update(len(trial.X))
     with waiting("Summing up, with the best fixed linear predictor in hindsight ..."):
-        found = evaluation.evaluate(trial, learner, done, window=window, regret=regret)
+        found = evaluation.evaluate(trial, learner, done, window=window, regret=regret, command=command)
     print_found(found, evaluation.render, json=as_json)
 
 
@@ -222,7 +243,9 @@ class _Table(NamedTuple):
         return read_rows(self.path, stream, self.label_delay, self.labels).first(self.limit)
 
 
-def _evaluate_stream(table: _Table, settings: Config, window: int | None, *, as_json: bool) -> None:
+def _evaluate_stream(
+    table: _Table, settings: Config, window: int | None, command: str, *, as_json: bool
+) -> None:
     """Evaluate a configuration on the table of a stream's events: the pipeline runs without Kafka."""
     import msgspec
 
@@ -248,14 +271,16 @@ def _evaluate_stream(table: _Table, settings: Config, window: int | None, *, as_
         factory.warm_up()
     with progress("evaluate", len(order_of(events))) as update:
         done = evaluation.run_table(events, settings, factory, window=window, progress=update)
+    attempt = evaluation.Attempt(command, factory.learner)
+    advice = [*evaluation.advise_table(events, done.outcomes, settings.stream, factory.target, attempt)]
     if as_json:
         rows = {"rows": events.rows, "skipped": events.skipped, "seconds": done.seconds}
-        losses = {"losses": msgspec.to_builtins(done.losses)}
-        print_json(msgspec.to_builtins(done.report) | rows | losses)
+        more = {"losses": msgspec.to_builtins(done.losses), "advice": msgspec.to_builtins(advice)}
+        print_json(msgspec.to_builtins(done.report) | rows | more)
     else:
         typer.echo(describe_rows(events.rows, events.skipped))
         typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
-        show(render(done.report, settings.stream, where="written"))
+        show(render(done.report, settings.stream, where="written"), evaluation.render_advice(advice))
     if done.losses.late > TOLERATED_LATE * done.losses.rows:
         notice(
             f"warning: {done.losses.late:,} labels come more than join.window after their events and are "

@@ -33,10 +33,10 @@ WARM_UP: Final = 5_000
 """Labels that the champion learns before drift is looked for: until then it is worse because it is new."""
 RUNNING_MEANS: Final = "baseline:running_means"
 """The sum of the running means of the first two entities; no learner can have the name."""
+RUNNING_MEAN: Final = "baseline:running_mean"
+"""The mean of all labels so far, where there are no entities."""
 CONSTANT: Final = "baseline:constant"
 """The same prediction for all events of the window: the more frequent class, or the mean of the labels."""
-NO_MEAN: Final = 0.5
-"""Stands for the running mean of an entity that there is not."""
 
 
 class LearnerQuality(msgspec.Struct, frozen=True):
@@ -95,6 +95,7 @@ class QualityWindow:
         self._learners = (CHAMPION, *model.challengers)
         losses = [model.learner.settings.loss, *(each.loss for each in model.challengers.values())]
         self._log_odds = frozenset(compress(self._learners, [loss == "logistic" for loss in losses]))
+        self._baseline = RUNNING_MEANS if model.mean_columns else RUNNING_MEAN
         self._columns: Floats = np.empty((len(self._learners) + 2, size))
         """Rows: values of labels, predictions of the running means, scores of each learner."""
         self._next = self._count = 0
@@ -139,18 +140,14 @@ class QualityWindow:
     def _running_means(self, means: Floats, known: Sequence[float]) -> Floats:
         """Return how far the sum of two running means lies above its threshold, or the value it predicts.
 
-        The threshold is that of `forks report`, but with the labels known before the batch in place of those
-        known at the prediction.
+        It is that of `forks report`, but with the labels known before the batch in place of those known
+        at the prediction.
         """
         events, labels, values = known[:3]
         mean = ((values if self._regression else labels) + 0.5) / (events + 1.0)
+        margin: Floats = means.sum(axis=1) - (means.shape[1] - 1) * mean - 0.5
         if isinstance(self._target, RegressionTarget):
-            summed = means.sum(axis=1) - (means.shape[1] - 1) * mean
-            found: Floats = self._target.threshold + 2.0 * self._target.cap * (summed - 0.5)
-            return found
-        if means.shape[1] == 0:
-            return np.full(len(means), NO_MEAN - mean)
-        margin: Floats = means.sum(axis=1) * (2 / means.shape[1]) - (mean + 0.5)
+            return self._target.threshold + 2.0 * self._target.cap * margin
         return margin
 
     def _differences(self, columns: Floats) -> Floats:
@@ -185,10 +182,10 @@ class QualityWindow:
         if isinstance(self._target, RegressionTarget):
             target, labels = self._target, _clipped(self._target, values)
             predicted = {name: target.threshold + target.scale * each for name, each in predicted.items()}
-            predicted |= {RUNNING_MEANS: means, CONSTANT: np.full(len(labels), labels.mean())}
+            predicted |= {self._baseline: means, CONSTANT: np.full(len(labels), labels.mean())}
             found = [_errors(name, each, labels) for name, each in predicted.items()]
         else:
-            positive, predicted = self._target.are_positive(values), predicted | {RUNNING_MEANS: means}
+            positive, predicted = self._target.are_positive(values), predicted | {self._baseline: means}
             found = [
                 _classes(name, each, positive, log_odds=name in self._log_odds)
                 for name, each in predicted.items()

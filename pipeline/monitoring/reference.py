@@ -11,7 +11,7 @@ from typing import Final
 from pipeline.monitoring.counts import FAULTS, INPUTS, OUTPUTS, STATUSES
 from pipeline.monitoring.families import GROUPS, Family
 from pipeline.monitoring.monitor import STAGES
-from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS
+from pipeline.monitoring.quality import CONSTANT, RUNNING_MEAN, RUNNING_MEANS
 from pipeline.monitoring.readiness import CODES
 from pipeline.monitoring.scrape import PARTITION_STATES, RESTART_REASONS
 
@@ -28,7 +28,8 @@ LABELS: Final[Mapping[str, str]] = MappingProxyType(
         "stage": ", ".join(f"`{stage}`" for stage in STAGES),
         "state": ", ".join(f"`{state}`" for state in PARTITION_STATES),
         "learner": "`champion`, the challengers by name, and the baselines "
-        f"`{RUNNING_MEANS}`, the sum of the running means of the first two entities, and "
+        f"`{RUNNING_MEANS}`, the sum of the running means of the first two entities "
+        f"(without entities `{RUNNING_MEAN}`), and "
         f"`{CONSTANT}`, the best constant prediction of the window",
         "table": "a table of running statistics, or a live table, by its name",
         "which": "`largest`, `median`, `smallest`",

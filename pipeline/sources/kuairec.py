@@ -62,6 +62,10 @@ class Events:
         The first row of each reason as text, of a stream's table.
     taken_for
         What the file was taken for, as a sentence; empty where its format says all.
+    has_times
+        Whether the times are those of events, not of an order of rows.
+    has_label_times
+        Whether those of labels are not a delay after these.
     """
 
     frame: pl.DataFrame
@@ -69,6 +73,8 @@ class Events:
     skipped: dict[str, int]
     examples: Mapping[str, str] = field(default_factory=dict)
     taken_for: str = ""
+    has_times: bool = True
+    has_label_times: bool = True
 
     def __len__(self) -> int:
         """Return the number of usable interactions; of slates, that of their items."""

@@ -116,7 +116,15 @@ def read_rows(path: Path, stream: Stream, label_delay: int, labels_path: Path | 
     fields = _fields(table, known, stream, raw.columns) if counts else {}
     found |= examples(table.frame, fault, failures, made, fields)
     left_out = sum(skipped.values())
-    return Events(frame, raw.height + left_out, skipped | dict(counts), found, ". ".join(notes))
+    return Events(
+        frame,
+        raw.height + left_out,
+        skipped | dict(counts),
+        found,
+        ". ".join(notes),
+        has_times=not ordered,
+        has_label_times=known.find(labels.time) is not None,
+    )
 
 
 def _ragged(text: TableText) -> tuple[dict[str, int], dict[str, str]]:

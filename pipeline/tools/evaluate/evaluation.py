@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import polars as pl
 
+from forks.arrays import IntArray
 from forks.validation import Event, Metrics, Predictions, progressive, summarize
 from pipeline.config.settings import Learner
 from pipeline.errors import DataError
+from pipeline.tools.evaluate.advice import Advice, Attempt, Labelled, advise, leaks
 from pipeline.tools.evaluate.trial import Trial
 
 PROGRESS_EVERY = 1_000
@@ -41,6 +45,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     calibration_error: float | None
     regret: float | None
     windows: list[Metrics]
+    advice: list[Advice]
 
 
 class Run(NamedTuple):
@@ -71,7 +76,13 @@ def run(trial: Trial, progress: Callable[[int], None]) -> Run:
 
 
 def evaluate(
-    trial: Trial, learner: Learner, done: Run, *, window: int | None = None, regret: bool = True
+    trial: Trial,
+    learner: Learner,
+    done: Run,
+    *,
+    window: int | None = None,
+    regret: bool = True,
+    command: str = "forks evaluate",
 ) -> Evaluation:
     """Sum up a run.
 
@@ -87,6 +98,8 @@ def evaluate(
         Events in a window; by default a tenth of all.
     regret
         Whether to compute the best fixed linear predictor, which takes long for hundreds of features.
+    command
+        What was run, for advice.
 
     Returns
     -------
@@ -125,7 +138,29 @@ def evaluate(
         calibration_error=total.calibration_error,
         regret=total.regret,
         windows=summary.windows,
+        advice=[*_advice(trial, done.predictions, Attempt(command, trial.settings))],
     )
+
+
+def _advice(trial: Trial, predictions: Predictions, attempt: Attempt) -> Iterator[Advice]:
+    """Yield what there is to look at. The running mean knows all labels before an event, also late ones."""
+    positive = predictions.labels > 0.0
+    before = np.arange(len(positive))
+    known: IntArray = np.cumsum(positive) - positive
+    events = Labelled(
+        label="the file",
+        setting="--label",
+        numbers=before + 1,
+        times=None,
+        scores=predictions.scores,
+        values=predictions.labels,
+        positive=positive,
+        mean=((known + 0.5) / (before + 1)).astype(np.float64),
+        log_odds=trial.settings.loss == "logistic",
+    )
+    yield from advise(events, attempt)
+    columns = [pl.Series(f"feature {number}", column) for number, column in enumerate(trial.X.T, 1)]
+    yield from leaks(columns, positive.astype(np.float64), settings="")
 
 
 def _with_progress(stream: Iterable[Event[Any]], progress: Callable[[int], None]) -> Iterator[Event[Any]]:

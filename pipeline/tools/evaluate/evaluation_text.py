@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.tools.evaluate.advice import render_advice
 from pipeline.tools.evaluate.evaluation import Evaluation
 from pipeline.tools.terminal import number_or_dash, numbers_table
 
@@ -15,7 +16,8 @@ def render(found: Evaluation) -> RenderableType:
     changes = "".join(f", {name} = {value}" for name, value in found.changes.items())
     labels = "delayed by the play" if found.delayed else "known at once"
     title = f"{found.learner}{changes}: {found.events:,} events of {found.features} features, labels {labels}"
-    return Group(Text(title, style="bold"), Text(), _total(found), Text(), _windows(found))
+    parts = (Text(), _total(found), Text(), _windows(found), render_advice(found.advice))
+    return Group(Text(title, style="bold"), *parts)
 
 
 def _total(found: Evaluation) -> Table:

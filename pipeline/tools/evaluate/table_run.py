@@ -36,6 +36,7 @@ from pipeline.task.task import Task
 from pipeline.tools.evaluate.losses import DeadLetterCounts, Losses, losses_of
 from pipeline.tools.report.counts import Counts
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.outcomes import Outcomes
 from pipeline.tools.report.partition_run import (
     OutcomeTable,
     PartitionRun,
@@ -71,6 +72,7 @@ class TableRun(NamedTuple):
     """Seconds of the run, without reading the table and compiling."""
     losses: Losses
     """Rows that no metric counts."""
+    outcomes: Outcomes
 
 
 def without_schemas(config: Config) -> Config:
@@ -143,7 +145,8 @@ def run_table(
     state = ReportedState(dict(counters), factory.settings(1))
     run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state, slates)
     seconds = time.perf_counter() - begin
-    return TableRun(report_of([run], stream, window), seconds, losses_of(events, counters, dead_letters))
+    losses = losses_of(events, counters, dead_letters)
+    return TableRun(report_of([run], stream, window), seconds, losses, outcomes.rows())
 
 
 def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[TableBatch]:

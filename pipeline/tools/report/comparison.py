@@ -39,8 +39,8 @@ class LearnerComparison(msgspec.Struct, frozen=True):
 class LabelledScores(NamedTuple):
     """Scores of the learners for the labelled events of a partition in the current settings epoch."""
 
-    watched: NDArray[np.bool_]
-    """Whether the video was watched, shape (n,)."""
+    positive: NDArray[np.bool_]
+    """Whether the label is positive, shape (n,)."""
     scores: Mapping[str, NDArray[np.float64]]
     """Scores by learner, including the champion, each of shape (n,)."""
     values: NDArray[np.float64]
@@ -67,29 +67,29 @@ def compare_learners(
     Examples
     --------
     >>> scores = {"champion": np.array([2.0, -1.0, 1.0]), "linear": np.array([1.0, 1.0, -1.0])}
-    >>> watched = np.array([True, True, True])
-    >>> found = compare_learners([LabelledScores(watched, scores, np.ones(3))], frozenset())
+    >>> positive = np.array([True, True, True])
+    >>> found = compare_learners([LabelledScores(positive, scores, np.ones(3))], frozenset())
     >>> [(each.name, each.alone_right, each.alone_wrong) for each in found.contenders]
     [('champion', 0, 0), ('linear', 1, 1)]
     """
-    partitions = [each for each in partitions if len(each.watched)]
+    partitions = [each for each in partitions if len(each.positive)]
     names = partitions[0].scores.keys() if partitions else {}
     if len(names) <= 1:
         return None
-    watched = np.concatenate([each.watched for each in partitions])
+    positive = np.concatenate([each.positive for each in partitions])
     scores = {name: np.concatenate([each.scores[name] for each in partitions]) for name in names}
-    champion_right = (scores[CHAMPION] > 0.0) == watched
+    champion_right = (scores[CHAMPION] > 0.0) == positive
     contenders = []
     for name, learner_scores in scores.items():
-        right = (learner_scores > 0.0) == watched
+        right = (learner_scores > 0.0) == positive
         contenders.append(
             LearnerFigures(
                 name=name,
                 mistakes=float(np.mean(~right)),
                 alone_right=int(np.sum(right & ~champion_right)),
                 alone_wrong=int(np.sum(~right & champion_right)),
-                auc=auc(learner_scores, watched),
-                log_loss=log_loss(learner_scores, watched) if name in log_odds else None,
+                auc=auc(learner_scores, positive),
+                log_loss=log_loss(learner_scores, positive) if name in log_odds else None,
             )
         )
-    return LearnerComparison(len(watched), contenders)
+    return LearnerComparison(len(positive), contenders)

@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.task.state import CORRECTED, COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
 from pipeline.tools.report.off_policy import OffPolicyFigures
-from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
+from pipeline.tools.report.outcomes import (
+    OUTCOME,
+    Floats,
+    Outcomes,
+    in_order_of_time,
+    known_sums,
+    summed_means,
+)
 from pipeline.tools.report.ranking import Ranking
 from pipeline.tools.report.regression import RegressionFigures
 
@@ -26,14 +34,15 @@ WINDOWS: Final = 100
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Successive labelled events, with the share of mistakes of the model and of both baselines."""
+    """Successive labelled events, with the share of mistakes of the model and of the baselines."""
 
     first: int
     """Time of the first event in milliseconds since 1970, as `last`."""
     last: int
     events: int
     mistakes: float
-    running_means: float
+    running_means: float | None
+    running_mean: float
     majority: float
 
 
@@ -44,6 +53,8 @@ class Report(msgspec.Struct, frozen=True):
     Figures that are not defined, such as the AUC of a single class, are None.
     """
 
+    target: str
+    """Name of the label."""
     events: int
     """Interactions that were predicted."""
     predictions: int
@@ -53,7 +64,7 @@ class Report(msgspec.Struct, frozen=True):
     dead_letters: int
     corrected: int
     """Outcomes of labels that came later for an event which had one. They count in no figure below."""
-    watched: float | None
+    positive: float | None
     """Share of positive labels."""
     mistakes: float | None
     auc: float | None
@@ -62,8 +73,10 @@ class Report(msgspec.Struct, frozen=True):
     majority: float | None
     """Mistakes of always predicting the more frequent class, known in hindsight."""
     running_means: float | None
-    """Mistakes of the sum of the running label means of user and video, see `running_means_margin`."""
+    """Mistakes of the running means of two entities, see `baseline_margins`; None without entities."""
     running_means_auc: float | None
+    running_mean: float | None
+    """Mistakes of predicting the class that was the more frequent one among the labels known by then."""
     label_delay_median: float | None
     """Median of the milliseconds from an event to its label, as `label_delay_p99`."""
     label_delay_p99: float | None
@@ -90,11 +103,17 @@ class _Mistakes(NamedTuple):
     """Whether each method was wrong, event by event, shape (n,)."""
 
     model: Flags
-    running_means: Flags
+    running_means: Flags | None
+    running_mean: Flags
     majority: Flags
 
 
-def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int | None = None) -> Report:
+def report(
+    outcomes: Sequence[Outcomes],
+    counts: Sequence[Counts],
+    window: int | None = None,
+    stream: Stream = KUAIREC,
+) -> Report:
     """Sum up a run.
 
     Parameters
@@ -105,6 +124,8 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         Numbers of records of each partition.
     window
         Labelled events in a window; by default so many that there are at most `WINDOWS`.
+    stream
+        Definition of the stream.
 
     Returns
     -------
@@ -112,17 +133,20 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         Figures of the run, without the comparison of learners.
     """
     found = sum((count.found for count in counts), Counter[str]())
-    events, margin = _by_time(outcomes)
-    watched = events["watched"]
+    events, margins = _by_time(outcomes)
+    positive = events["positive"]
+    means = None if np.isnan(margins.running_means).any() else margins.running_means
     wrong = _Mistakes(
-        (events["prediction"] > 0.0) != watched,
-        (margin > 0.0) != watched,
-        watched != majority(watched),
+        (events["prediction"] > 0.0) != positive,
+        None if means is None else (means > 0.0) != positive,
+        (margins.running_mean > 0.0) != positive,
+        positive != majority(positive),
     )
     delays = events["label_timestamp"] - events["timestamp"]
     there = [name for name in (*TABLE_COUNTERS, ITEMS) if any(name in count.after for count in counts)]
     names = (*COUNTERS, *there)
     return Report(
+        target=stream.target.name,
         events=found["predictions"],
         predictions=found["predictions"],
         outcomes=found["labelled"] + found["expired"] + found[CORRECTED],
@@ -130,13 +154,14 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         labelled=found["labelled"],
         expired=found["expired"],
         dead_letters=sum(found[name] for name in (*DEAD_LETTER_FAULTS, "unknown")),
-        watched=_share(watched),
+        positive=_share(positive),
         mistakes=_share(wrong.model),
-        auc=auc(events["score"], watched),
-        log_loss=log_loss(events["score"], watched) if np.all(events["has_probability"]) else None,
+        auc=auc(events["score"], positive),
+        log_loss=log_loss(events["score"], positive) if np.all(events["has_probability"]) else None,
         majority=_share(wrong.majority),
-        running_means=_share(wrong.running_means),
-        running_means_auc=auc(margin, watched),
+        running_means=None if wrong.running_means is None else _share(wrong.running_means),
+        running_means_auc=None if means is None else auc(means, positive),
+        running_mean=_share(wrong.running_mean),
         label_delay_median=float(np.median(delays)) if len(delays) else None,
         label_delay_p99=float(np.percentile(delays, 99)) if len(delays) else None,
         counters={name: sum(count.after.get(name, 0) for count in counts) for name in names},
@@ -147,8 +172,8 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
 
 def without_classes(found: Report, regression: RegressionFigures | None) -> Report:
     """Return a report with the errors of numbers in place of the figures of two classes."""
-    classes = ("watched", "mistakes", "auc", "log_loss", "majority", "running_means", "running_means_auc")
-    none = dict.fromkeys(classes)
+    classes = ("positive", "mistakes", "auc", "log_loss", "majority")
+    none = dict.fromkeys((*classes, "running_means", "running_means_auc", "running_mean"))
     return msgspec.structs.replace(found, **none, windows=[], regression=regression)
 
 
@@ -157,47 +182,52 @@ def window_size(events: int) -> int:
     return -(-events // WINDOWS) or 1
 
 
-def running_means_margin(outcomes: Outcomes) -> Floats:
-    """Compute how far the sum of two running means lies above its threshold.
+class Margins(NamedTuple):
+    """How far baselines lie above their threshold, where they predict a positive label, shape (n,)."""
 
-    The sum is that of the running label means of user and video, which are features of the model. The
-    threshold is 1/2 plus the mean of all labels that were known when the prediction was made, that is,
-    of the first `model_version` outcomes, smoothed as the features are.
+    running_means: Floats
+    """NaN without entities."""
+    running_mean: Floats
+
+
+def baseline_margins(outcomes: Outcomes) -> Margins:
+    """Compute the baselines' predictions of classes.
+
+    The running mean is that of all labels that were known when the prediction was made, that is, of the first
+    `model_version` outcomes, smoothed as the features are. The sum of two entities' running means, less that
+    mean, is `summed_means`. Each predicts the positive class above 1/2.
 
     Parameters
     ----------
     outcomes
         Outcomes of one partition, shape (n,).
-
-    Returns
-    -------
-    array
-        Margins, shape (n,), float64; positive where the method predicts "watched".
     """
-    learned, watched = known_sums(outcomes, outcomes["watched"].astype(np.float64))
-    mean = (watched + 0.5) / (learned + 1.0)
-    margin: Floats = outcomes["user_mean"] + outcomes["video_mean"] - (mean + 0.5)
-    return margin
+    learned, positive = known_sums(outcomes, outcomes["positive"].astype(np.float64))
+    mean = (positive + 0.5) / (learned + 1.0)
+    return Margins(summed_means(outcomes, mean) - 0.5, mean - 0.5)
 
 
-def _by_time(outcomes: Sequence[Outcomes]) -> tuple[Outcomes, Floats]:
+def _by_time(outcomes: Sequence[Outcomes]) -> tuple[Outcomes, Margins]:
     """Return the labelled outcomes of all partitions in the order of time, with their margins."""
-    margins = [running_means_margin(of_partition) for of_partition in outcomes]
+    margins = [baseline_margins(of_partition) for of_partition in outcomes]
     together, order = np.concatenate([np.empty(0, OUTCOME), *outcomes]), in_order_of_time(outcomes)
-    return together[order], np.concatenate([np.empty(0), *margins])[order]
+    columns = zip(*margins, strict=True) if margins else ((), ())
+    return together[order], Margins(*(np.concatenate([np.empty(0), *each])[order] for each in columns))
 
 
 def _windows(timestamps: NDArray[np.int64], wrong: _Mistakes, size: int) -> list[Window]:
+    pieces = [slice(begin, begin + size) for begin in range(0, len(timestamps), size)]
     return [
         Window(
-            first=int(timestamps[begin]),
-            last=int(timestamps[min(begin + size, len(timestamps)) - 1]),
-            events=min(size, len(timestamps) - begin),
-            mistakes=float(np.mean(wrong.model[begin : begin + size])),
-            running_means=float(np.mean(wrong.running_means[begin : begin + size])),
-            majority=float(np.mean(wrong.majority[begin : begin + size])),
+            first=int(timestamps[piece][0]),
+            last=int(timestamps[piece][-1]),
+            events=len(timestamps[piece]),
+            mistakes=float(np.mean(wrong.model[piece])),
+            running_means=None if wrong.running_means is None else _share(wrong.running_means[piece]),
+            running_mean=float(np.mean(wrong.running_mean[piece])),
+            majority=float(np.mean(wrong.majority[piece])),
         )
-        for begin in range(0, len(timestamps), size)
+        for piece in pieces
     ]
 
 

@@ -17,11 +17,11 @@ OUTCOME: Final = np.dtype(
         ("label_timestamp", np.int64),
         ("score", np.float64),
         ("prediction", np.float64),  # of a regression target, else 1 for a positive label
-        ("user_mean", np.float64),
-        ("video_mean", np.float64),
+        ("user_mean", np.float64),  # of the labels of the first entity, NaN without
+        ("video_mean", np.float64),  # of those of the second
         ("value", np.float64),  # of the label, as it is learned; 0 without one
         ("learned", np.bool_),
-        ("watched", np.bool_),  # whether the label is positive, learned or not
+        ("positive", np.bool_),  # whether the label is positive, learned or not
         ("labelled", np.bool_),
         ("has_probability", np.bool_),
         ("position", np.int64),  # in a slate, from 0
@@ -39,6 +39,20 @@ def in_order_of_time(outcomes: Sequence[Outcomes]) -> NDArray[np.int64]:
     together = np.concatenate([np.empty(0, OUTCOME), *outcomes])
     labelled = np.flatnonzero(together["labelled"])
     return labelled[np.argsort(together["timestamp"][labelled], kind="stable")]
+
+
+def summed_means(outcomes: Outcomes, mean: Floats) -> Floats:
+    """Return the running mean of one entity, or the sum of two less that of all; NaN without entities.
+
+    Parameters
+    ----------
+    outcomes
+        Outcomes of one partition, shape (n,).
+    mean
+        The mean of all labels that were known when each prediction was made, shape (n,).
+    """
+    user, video = outcomes["user_mean"], outcomes["video_mean"]
+    return np.where(np.isnan(video), user, user + video - mean)
 
 
 def known_sums(outcomes: Outcomes, values: Floats) -> tuple[Floats, Floats]:

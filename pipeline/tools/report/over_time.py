@@ -23,17 +23,15 @@ class OverTime(NamedTuple):
     def of(cls, report: Report) -> Self:
         """Return the errors of a report with at least one labelled event."""
         windows: Sequence[Window | RegressionWindow] = report.windows
-        errors: dict[str, list[float]] = {
-            "majority class": [window.majority for window in report.windows],
-            "running means": [window.running_means for window in report.windows],
-            "model": [window.mistakes for window in report.windows],
-        }
+        errors = {"majority class": [window.majority for window in report.windows]}
+        model = [window.mistakes for window in report.windows]
         if report.regression is not None:
-            windows = found = report.regression.windows
-            means = [window.running_means for window in found if window.running_means is not None]
-            errors = {
-                "running mean": [window.running_mean for window in found],
-                **({"running means": means} if len(means) == len(found) else {}),
-                "model": [window.mae for window in found],
-            }
+            windows, errors = report.regression.windows, {}
+            model = [window.mae for window in report.regression.windows]
+        means = [window.running_means for window in windows if window.running_means is not None]
+        if report.regression is not None or not means:
+            errors["running mean"] = [window.running_mean for window in windows]
+        if means:
+            errors["running means"] = means
+        errors["model"] = model
         return cls(errors, [window.events for window in windows], (windows[0].first, windows[-1].last))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -30,9 +30,6 @@ from pipeline.tools.report.regression import regression_figures
 
 Scores: TypeAlias = Mapping[str, float]
 """Scores of an event, by challenger."""
-
-NO_MEAN: Final = 0.5
-"""The baseline's probability where no entity has a running mean."""
 
 
 class ReportedOutcome(msgspec.Struct):
@@ -176,7 +173,7 @@ def report_of(
 
 def _report_of(runs: Sequence[PartitionRun], stream: Stream, window: int | None, top: int) -> Report:
     outcomes = [run.outcomes.rows() for run in runs]
-    found = report(outcomes, [run.counts for run in runs], window)
+    found = report(outcomes, [run.counts for run in runs], window, stream)
     if stream.has_slates:
         regression = isinstance(stream.target, RegressionSettings)
         slates = [
@@ -205,14 +202,14 @@ def _labelled_scores(rows: Outcomes, scores: list[Scores | None], state: Reporte
     chosen = [scores[row] or {} for row in np.flatnonzero(compared)] if names else []
     columns = {CHAMPION: rows["score"][compared]}
     columns |= {name: np.array([by_name.get(name, np.nan) for by_name in chosen]) for name in names}
-    return LabelledScores(rows["watched"][compared], columns, rows["value"][compared])
+    return LabelledScores(rows["positive"][compared], columns, rows["value"][compared])
 
 
 def _closed_slates(rows: Outcomes, run: PartitionRun, *, regression: bool) -> ClosedSlates:
     """Return the closed slates of the current settings epoch."""
     chosen = np.flatnonzero(rows["prediction_sequence"] >= run.state.since)
     rows = rows[chosen]
-    gains = np.maximum(rows["value"], 0.0) if regression else rows["watched"].astype(np.float64)
+    gains = np.maximum(rows["value"], 0.0) if regression else rows["positive"].astype(np.float64)
     gains[~rows["labelled"]] = 0.0
     by_name = [run.outcomes.scores[row] or {} for row in chosen.tolist()]
     scores = {CHAMPION: rows["score"]}
@@ -263,10 +260,9 @@ def _logged(outcome: ReportedOutcome, target: Target) -> tuple[float, ...]:
 
 
 def _means(outcome: ReportedOutcome, target: Target, places: list[int]) -> tuple[float, float]:
-    """Return the running means of two entities, or what stands for one that there is not."""
+    """Return the running means of two entities, NaN for one that there is not."""
     means = [outcome.features[place] for place in places[:2]]
     if isinstance(target, RegressionTarget):
-        first, second = [*(target.value_of(mean) for mean in means), math.nan, math.nan][:2]
-    else:
-        first, second = (means if len(means) > 1 else 2 * means) or (NO_MEAN, NO_MEAN)
+        means = [target.value_of(mean) for mean in means]
+    first, second = [*means, math.nan, math.nan][:2]
     return first, second

@@ -11,7 +11,14 @@ import numpy as np
 from forks.validation import coverage, mean_absolute_error, r2, root_mean_squared_error
 from pipeline.config.settings import CHAMPION
 from pipeline.tools.report.comparison import LabelledScores
-from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
+from pipeline.tools.report.outcomes import (
+    OUTCOME,
+    Floats,
+    Outcomes,
+    in_order_of_time,
+    known_sums,
+    summed_means,
+)
 
 QUANTILES: Final = (0.1, 0.9)
 """The quantiles of earlier errors between which 80% of errors are expected."""
@@ -79,8 +86,8 @@ def regression_figures(
     window
         Labelled events in a window.
     """
-    constant = [_running_mean(of_partition, offset) for of_partition in outcomes]
-    additive = [_running_means(each, mean) for each, mean in zip(outcomes, constant, strict=True)]
+    constant = [running_mean(of_partition, offset) for of_partition in outcomes]
+    additive = [summed_means(each, mean) for each, mean in zip(outcomes, constant, strict=True)]
     order = in_order_of_time(outcomes)
     events: Outcomes = np.concatenate([np.empty(0, OUTCOME), *outcomes])[order]
     if not len(events):
@@ -108,16 +115,18 @@ def regression_figures(
     )
 
 
-def _running_mean(outcomes: Outcomes, offset: float) -> Floats:
-    """Return the mean of the labels known at each prediction; the offset counts as one more."""
+def running_mean(outcomes: Outcomes, offset: float) -> Floats:
+    """Return the mean of the labels known at each prediction, shape (n,).
+
+    Parameters
+    ----------
+    outcomes
+        Outcomes of one partition, shape (n,).
+    offset
+        A number that counts as one more label.
+    """
     events, values = known_sums(outcomes, outcomes["value"])
     return (values + offset) / (events + 1.0)
-
-
-def _running_means(outcomes: Outcomes, mean: Floats) -> Floats:
-    """Return the running mean of one entity, or the sum of two less that of all; NaN without entities."""
-    user, video = outcomes["user_mean"], outcomes["video_mean"]
-    return np.where(np.isnan(video), user, user + video - mean)
 
 
 def _window(timestamps: Floats, errors: Mapping[str, Floats], rows: slice) -> RegressionWindow:

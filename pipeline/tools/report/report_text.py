@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.config.settings import CHAMPION
-from pipeline.config.stream import KUAIREC, Stream, entity_word
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.target_settings import RegressionSettings
+from pipeline.features.feature_set import FeatureSet
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
@@ -97,11 +99,13 @@ def _methods(report: Report, stream: Stream) -> Table:
     """Render the figures of the model and the baselines over the same events."""
     table = numbers_table(f"over all {report.labelled:,} labelled events", "mistakes", "AUC", "log loss")
     labels = ("watched", "not watched") if stream.is_kuairec else ("positive", "negative")
-    always = labels[(report.watched or 0.0) <= 0.5]
-    words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
+    always = labels[(report.positive or 0.0) <= 0.5]
+    baseline: tuple[str, float | None, float | None] = ("running mean", report.running_mean, None)
+    if report.running_means is not None:
+        baseline = (_running_means(stream), report.running_means, report.running_means_auc)
     for name, mistakes, auc, loss in (
         ("model", report.mistakes, report.auc, report.log_loss),
-        (f"running means of {words}", report.running_means, report.running_means_auc, None),
+        (*baseline, None),
         (f'always "{always}"', report.majority, 0.5, None),
     ):
         table.add_row(
@@ -112,6 +116,13 @@ def _methods(report: Report, stream: Stream) -> Table:
             style="bold" if name == "model" else "",
         )
     return table
+
+
+def _running_means(stream: Stream) -> str:
+    """Return the name of the baseline of the first two running means."""
+    mean = "value_mean" if isinstance(stream.target, RegressionSettings) else "label_mean"
+    words = [table.word for table in FeatureSet.of(stream).layout.tables if mean in table.features]
+    return f"running means of {' and '.join(words[:2])}"
 
 
 def _comparison(comparison: LearnerComparison) -> Table:
@@ -201,9 +212,8 @@ def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> I
     title = f"over all {report.labelled:,} labelled events, in units of {stream.target.name}"
     table = numbers_table(title, "MAE", "RMSE", "R2")
     table.add_row("model", _figure(figures.mae), _figure(figures.rmse), _figure(figures.r2), style="bold")
-    words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
     if figures.running_means is not None:
-        table.add_row(f"running means of {words}", _figure(figures.running_means), "", "")
+        table.add_row(_running_means(stream), _figure(figures.running_means), "", "")
     table.add_row("running mean", _figure(figures.running_mean), "", "")
     yield Text()
     yield table
@@ -232,9 +242,10 @@ def _figure(value: float | None) -> str:
 def _over_time(report: Report) -> Iterator[RenderableType]:
     """Yield the errors from the first to the last event as bars on one scale, and the delays of labels."""
     over_time = OverTime.of(report)
-    what, form, baseline = "mistakes", ".0%", "running means"
+    what, form = "mistakes", ".0%"
     if report.regression is not None:
-        what, form, baseline = "mean absolute error", ".3g", "running mean"
+        what, form = "mean absolute error", ".3g"
+    baseline = "running mean" if "running mean" in over_time.errors else "running means"
     weights = np.array(over_time.events)
     groups = np.array_split(np.arange(len(weights)), min(COLUMNS, len(weights)))
     series = {

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 from forks.arrays import FloatArray
@@ -20,19 +19,16 @@ from pipeline.tools.stream.draft_columns import (
     one_line,
     quoted,
 )
+from pipeline.tools.stream.leaks import correlation, numbers_of, standardised, tells
 
 MAX_FEATURES: Final = 60
 """Features that are drafted, at most."""
-LARGEST: Final = 1e100
-"""Numbers beyond count as this, where they are compared with the label."""
 FEW: Final = 32
 """Different whole numbers that may be codes of a category, at most."""
 SOME: Final = 5_000
 """The same, of a column whose name says that it has codes."""
 CORRELATED: Final = 0.95
 """Correlation with the label from which on a number is taken for the label."""
-SMALLEST: Final = 1e-100
-"""Deviation up to which numbers are all the same."""
 SKEWED: Final = 10.0
 """How many times its median a number exceeds once in twenty, where its logarithm is taken."""
 WORDS: Final = 3.0
@@ -90,46 +86,31 @@ def leaks(columns: Sequence[Column], label: Column) -> dict[str, str]:
     found = {
         each.pointer: "its name says that it is known later" for each in columns if _LATER.search(each.name)
     }
-    y = _standardised(_numbers(label))
+    y = _numbers(label)
+    standard = None if y is None else standardised(y)
+    if y is None or standard is None:
+        return found
     values = {
         each.pointer: numbers
         for each in columns
         if each.values.dtype.is_numeric() or each.values.dtype == pl.Boolean
         if (numbers := _numbers(each)) is not None
     }
-    if y is None:
-        return found
-    for pointer, numbers in values.items():
-        if _correlation(numbers, y) >= CORRELATED:
-            found[pointer] = "it goes with the label"
+    for each in columns:
+        if tells(each.values, y, CORRELATED) is not None:
+            found[each.pointer] = "it goes with the label"
     for (first, a), (second, b) in combinations(values.items(), 2):
         if first in found and second in found:
             continue
-        if _correlation(a + b, y) >= 1.0 - 1e-9:
+        if correlation(a + b, standard) >= 1.0 - 1e-9:
             found[first] = found[second] = f"{one_line(first)} and {one_line(second)} make the label"
     return found
 
 
-def _correlation(numbers: FloatArray, y: FloatArray) -> float:
-    x = _standardised(numbers)
-    return 0.0 if x is None else abs(float(np.mean(x * y)))
-
-
-def _standardised(numbers: FloatArray | None) -> FloatArray | None:
-    if numbers is None or not numbers.std() > SMALLEST:
-        return None
-    scaled: FloatArray = (numbers - numbers.mean()) / numbers.std()
-    return scaled
-
-
 def _numbers(column: Column) -> FloatArray | None:
-    """Return a column as finite numbers, 0 where there is none; two texts are 0 and 1."""
+    """Return a column as finite numbers, 0 where there is none; two values of a signal are 0 and 1."""
     values = column.values
-    if is_signal(column):
-        values = values == values.drop_nulls()[0]
-    numbers: FloatArray = values.cast(pl.Float64).fill_null(0.0).to_numpy()
-    # Their squares have to be numbers, too.
-    return np.clip(numbers, -LARGEST, LARGEST) if np.isfinite(numbers).all() else None
+    return numbers_of(values == values.drop_nulls()[0] if is_signal(column) else values)
 
 
 def _may_be_feature(column: Column) -> bool:

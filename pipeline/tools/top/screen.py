@@ -30,7 +30,11 @@ WIDE: Final = 110
 """Columns from which on tables stand side by side, and there is room for ids of events."""
 SHORT: Final = 40
 """Characters of an id, at most."""
-BASELINES: Final = {"baseline:running_means": "running means", "baseline:constant": "constant"}
+BASELINES: Final = {
+    "baseline:running_means": "running means",
+    "baseline:running_mean": "running mean",
+    "baseline:constant": "constant",
+}
 ABSENT: Final = "-"
 UNITS: Final = ((1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (172_800.0, 3600.0, "h"))
 """Up to how many seconds a duration has a unit, its seconds and its name."""

@@ -12,7 +12,7 @@ from pipeline.features.regression import RegressionTarget
 from pipeline.features.tables import Tables
 from pipeline.join.records import ChallengerScores
 from pipeline.model.model import Model
-from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, WARM_UP, QualityWindow
+from pipeline.monitoring.quality import CONSTANT, RUNNING_MEAN, RUNNING_MEANS, WARM_UP, QualityWindow
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.task.columns import Corrections, OutcomeColumns
 from tests.support.builders import CHALLENGERS, small_learner
@@ -104,6 +104,20 @@ def test_the_running_means_predict_by_the_threshold_of_the_report() -> None:
     assert window.measure().learners[RUNNING_MEANS].mistakes == 0.5
 
 
+def test_without_entities_the_baseline_is_the_mean_of_all_labels() -> None:
+    one = model()
+    one.mean_columns = []
+    window = QualityWindow(one)
+    one.statistics.everything[0] = (99.0, 89.5, 0.0)
+    nobody = np.empty((10, 0))
+    window.add(outcomes([0.0], [1.0], means=nobody[:1]), one, 0)  # nothing was known yet: 0.5 is not above
+    window.add(outcomes([*[1.0] * 9, 0.0], [1.0] * 10, means=nobody), one, 0)  # the mean is 0.9
+    found = window.measure().learners
+    assert set(found) == {"champion", RUNNING_MEAN, CONSTANT}
+    assert found[RUNNING_MEAN].mistakes == pytest.approx(1 / 11)
+    assert found[CONSTANT].mistakes == pytest.approx(2 / 11)
+
+
 def test_a_model_that_turns_worse_than_the_running_means_is_drift() -> None:
     one, chance = model(), np.random.default_rng(3)
     window = QualityWindow(one)
@@ -133,6 +147,7 @@ def test_a_model_that_turns_worse_than_the_running_means_is_drift() -> None:
 
 def test_numbers_have_errors_in_their_own_unit() -> None:
     one = Model(small_learner(loss="squared"), Tables(), 10, target=REGRESSION)
+    one.mean_columns = [0, 1]
     window = QualityWindow(one)
     half = REGRESSION.summand(40.0)
     window.add(outcomes([40.0, 500.0], [1.0, 1.0], means=[[half, 0.5], [half, 0.5]]), one, 0)

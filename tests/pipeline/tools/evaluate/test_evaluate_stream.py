@@ -276,7 +276,61 @@ def test_examples_are_evaluated_beside_the_definition_of_a_stream() -> None:
     Path("examples.csv").write_text("x,clicked\n" + "".join(f"{n % 7},{n % 7 > 3:d}\n" for n in range(200)))
     examples = ("examples.csv", "--no-regret", *SMALL, "--json")
     with_label = run(*examples, "--label", "clicked")
-    assert json.loads(with_label.stdout)["features"] == 1
+    found = json.loads(with_label.stdout)
+    assert found["features"] == 1
+    assert [(each["name"], each["field"]) for each in found["advice"]] == [("leak", "feature 1")]
     assert "no column for /" in refusal(*examples)
     Path("forks.toml").unlink()
     assert json.loads(run(*examples).stdout)["events"] == 200
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_text_of_a_run_ends_with_what_to_look_at() -> None:
+    told = [
+        {**each, "at": 1_772_323_200 + 86_400 * (number // 40), "late": each["on_time"]}
+        for number, each in enumerate(rows())
+    ]
+    write(Path("orders.jsonl"), told)
+    text = Path("orders.toml").read_text()
+    Path("orders.toml").write_text(text + 'late = { kind = "boolean", field = "/late" }\n')
+    result = run("orders.jsonl", *SMALL, "--label-delay", "5m")
+    assert result.exit_code == 0
+    assert result.stdout.endswith(
+        "\nLook at\n"
+        "- tied times: 400 events have 10 different times, up to 40 the same: 10 labels were learned before "
+        "the next event, 390 after all of their time\n"
+        "  try: point interactions.time to a field with finer times; if labels are known before the next "
+        "event: forks evaluate orders.jsonl --label-delay 5m --set budget=10 --set cycle=50 "
+        "--label-delay 0s\n"
+        "- leak: late alone tells the label (correlation 1.000): is it known when an event happens?\n"
+        "  try: leave features.late out if it is known later\n"
+    )
+    as_json = evaluated("orders.jsonl", "--label-delay", "0s")["advice"]
+    assert [each["name"] for each in as_json] == ["leak"]
+    assert as_json[0]["field"] == "features.late"
+    Path("orders.toml").write_text(text)
+    times = [{**each, "arrived": each["at"] + 90} for each in rows()]
+    early = [{**times[0], "order": 1_000 + number, "arrived": 9} for number in range(2)]
+    write(Path("orders.jsonl"), [*times, *early])
+    assert [each["name"] for each in evaluated("orders.jsonl")["advice"]] == ["label_before_event"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_nothing_is_said_of_a_run_without_faults() -> None:
+    assert evaluated("orders.jsonl", "--label-delay", "5m")["advice"] == []
+    assert "Look at" not in run("orders.jsonl", *SMALL).stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_entities_the_running_mean_is_the_baseline() -> None:
+    text = Path("orders.toml").read_text().replace('[entities]\ncourier = "/courier/id"\n', "")
+    Path("orders.toml").write_text(text)
+    rare = [{**each, "on_time": n % 9 == 0} for n, each in enumerate(rows())]
+    write(Path("orders.jsonl"), rare)
+    found = evaluated("orders.jsonl", "--label-delay", "1s")
+    assert (found["target"], found["running_means"], found["running_means_auc"]) == ("on_time", None, None)
+    assert found["positive"] == pytest.approx(45 / 400)
+    assert found["running_mean"] == pytest.approx(found["majority"], abs=0.005)
+    shown = run("orders.jsonl", *SMALL).stdout
+    assert "\nrunning mean  " in shown
+    assert "running means" not in shown

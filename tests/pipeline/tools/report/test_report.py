@@ -17,7 +17,7 @@ from pipeline.task.state import COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report import Report, render
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, RECORDED, Counts, differences
-from pipeline.tools.report.figures import report, running_means_margin
+from pipeline.tools.report.figures import baseline_margins, report
 from pipeline.tools.report.outcomes import OUTCOME, Outcomes
 from pipeline.tools.report.report_text import STAGES
 
@@ -36,7 +36,7 @@ def outcomes(*rows: dict[str, Any]) -> Outcomes:
             "user_mean": 0.5,
             "video_mean": 0.5,
             "learned": label >= 0,
-            "watched": label == 1,
+            "positive": label == 1,
             "labelled": True,
             "prediction": 1.0,
             "has_probability": True,
@@ -71,12 +71,36 @@ def test_running_means_use_labels_only_of_outcomes_that_the_model_had_seen() -> 
         *({**row, "model_version": version} for row, version in zip(rows, versions, strict=True))
     )
     means = np.array([0.5 / 1, 0.5 / 1, 1.5 / 2, 2.5 / 3, 2.5 / 4])
-    assert running_means_margin(table) == pytest.approx(0.5 + 0.5 - (means + 0.5))
+    assert baseline_margins(table).running_means == pytest.approx(0.5 + 0.5 - (means + 0.5))
 
 
 def test_running_means_count_what_is_left_where_early_outcomes_are_gone() -> None:
     whole = outcomes({"label": 0}, {"label": 1}, {"label": 1}, {"label": 1, "model_version": 3})
-    assert running_means_margin(whole[2:])[-1] == pytest.approx(0.5 - 1.5 / 2)
+    assert baseline_margins(whole[2:]).running_means[-1] == pytest.approx(0.5 - 1.5 / 2)
+
+
+def test_without_entities_the_baseline_is_the_more_frequent_class_so_far() -> None:
+    labels = np.random.default_rng(5).random(300) < 0.11
+    rows = ({"label": int(label), "model_version": n} for n, label in enumerate(labels))
+    found = report_of(outcomes(*({**row, "user_mean": np.nan, "video_mean": np.nan} for row in rows)))
+    before = np.concatenate([[0], np.cumsum(labels)[:-1]])
+    wrong = (2 * before > np.arange(len(labels))) != labels
+    assert found.running_mean == pytest.approx(wrong.mean())
+    assert found.running_mean == pytest.approx(found.majority, abs=0.01)
+    assert (found.running_means, found.running_means_auc, found.windows[0].running_means) == (
+        None,
+        None,
+        None,
+    )
+    shown = text(found)
+    assert re.search(r"running mean +\d+\.\d\d% +- +-", shown)
+    assert "running means" not in shown
+
+
+def test_one_entity_is_predicted_by_its_own_mean() -> None:
+    rows = ({"label": int(n % 10 == 0), "model_version": n, "video_mean": np.nan} for n in range(40))
+    margins = baseline_margins(outcomes(*({**row, "user_mean": 0.4} for row in rows)))
+    assert margins.running_means == pytest.approx(np.full(40, -0.1))
 
 
 def test_every_labelled_event_counts_and_no_expired_one() -> None:
@@ -91,7 +115,7 @@ def test_every_labelled_event_counts_and_no_expired_one() -> None:
     assert (found.predictions, found.outcomes, found.labelled, found.expired) == (4, 4, 3, 1)
     assert found.mistakes == pytest.approx(2 / 3)
     assert found.majority == pytest.approx(1 / 3)
-    assert found.watched == pytest.approx(2 / 3)
+    assert found.positive == pytest.approx(2 / 3)
     assert found.auc == 0.5
     assert (found.label_delay_median, found.label_delay_p99) == (250.0, 250.0)
     assert found.differences == []
@@ -115,7 +139,7 @@ def test_windows_add_up_to_the_whole(events: int, window: int | None) -> None:
     chance = np.random.default_rng(events)
     table = outcomes(*({} for _ in range(events)))
     table["prediction"] = chance.random(events) < 0.5
-    table["watched"] = chance.random(events) < 0.3
+    table["positive"] = chance.random(events) < 0.3
     table["user_mean"] = chance.random(events)
     found = report_of(table, window=window)
     weights = np.array([w.events for w in found.windows])
@@ -230,5 +254,5 @@ def test_without_challengers_there_is_nothing_to_compare() -> None:
 
 
 def test_a_label_that_was_not_learned_still_counts_for_its_prediction() -> None:
-    found = report_of(outcomes({"label": -1, "watched": False}, {"label": -1, "watched": True}))
-    assert (found.labelled, found.mistakes, found.watched) == (2, 0.5, 0.5)
+    found = report_of(outcomes({"label": -1, "positive": False}, {"label": -1, "positive": True}))
+    assert (found.labelled, found.mistakes, found.positive) == (2, 0.5, 0.5)

@@ -178,12 +178,27 @@ def test_many_numbers_are_predicted_and_what_makes_them_is_left_out(tmp_path: Pa
     assert "There is no column for interactions.time, /time" in events.taken_for
 
 
+def test_a_category_that_names_the_class_is_left_out(tmp_path: Path) -> None:
+    chance = random.Random(8)
+    rows = []
+    for number in range(400):
+        clicked = chance.random() < 0.3
+        codes = {"page_type": chance.randrange(40), "end_code": 2 * chance.randrange(5) + clicked}
+        rows.append({"user_id": f"u{number % 9}", **codes, "clicked": clicked})
+    _, text, _ = drafted(tmp_path, rows)
+    assert "Left out, as it goes with the label:\n# end_code" in text
+    assert '\npage_type = { kind = "category"' in text
+
+
 def test_features_are_of_the_kinds_that_their_values_say(tmp_path: Path) -> None:
     chance, words = random.Random(6), ["red", "blue", "cold", "warm", "wide", "thin"]
     rows = [
         {"user_id": f"u{number % 9}", "spent": round(chance.expovariate(1.0) ** 4, 3), "trace": f"t{number}"}
         | {"says": " ".join(chance.choices(words, k=6)), "zip": 10_000 + number % 90, "same": 1}
-        | {"agent": f"a{chance.randrange(40)}" if number % 9 else None, "clicked": number % 2 == 0}
+        | {
+            "agent": f"a{chance.randrange(40)}" if number % 9 else None,
+            "clicked": random.Random(number).random() < 0.5,
+        }
         for number in range(300)
     ]
     stream, text, path = drafted(tmp_path, rows)

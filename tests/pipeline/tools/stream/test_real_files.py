@@ -22,7 +22,9 @@ def run(name: str, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     config.write_text(f'stream = "{drafted}"\n')
     done = CliRunner().invoke(app, ["evaluate", str(file), "--config", str(config), "--json"])
     assert done.exit_code == 0, done.output
-    return tomllib.loads(drafted.read_text()), json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    assert found["advice"] == [], "there is no fault in these files"
+    return tomllib.loads(drafted.read_text()), found
 
 
 @pytest.mark.parametrize(
