@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
+from pipeline.config.settings import Config
 from pipeline.config.topics import LARGEST_BATCH, LARGEST_DEAD_LETTER, LEAST_OUTPUT, Topics
 from pipeline.errors import TopicError
 from pipeline.kafka.access.authorization import denied, is_denied, needing
@@ -22,6 +23,7 @@ from pipeline.kafka.access.errors import BROKER_TIMEOUT, retry
 from pipeline.kafka.access.rights import Resource, Right
 from pipeline.kafka.offsets import PartitionId, low_watermarks
 from pipeline.records.dead_letter import ADDED_BYTES, LEAST_ROOM
+from pipeline.records.largest import MAX_SHARES_BYTES, LargestRecords
 
 BATCH_OVERHEAD = 0.05
 """Share of a batch's limit that is left to its header, and to what does not get smaller when compressed."""
@@ -156,15 +158,45 @@ def create(client: Admin, topics: Topics, partitions: int, replication: int = BR
     return created
 
 
-def partition_count(client: Admin, topics: Topics) -> int:
+Needs: TypeAlias = Callable[[int], Mapping[str, int]]
+"""Returns the bytes of the largest record of outputs, by topic, given the number of partitions."""
+
+
+def needs_of(config: Config, topics: Topics) -> Needs:
+    """Return what a worker with this configuration may have to write."""
+
+    def needs(partitions: int) -> Mapping[str, int]:
+        interval = config.sharing.interval_for(partitions)
+        largest = LargestRecords.of(config.stream, config.challengers, interval or 0)
+        shares = MAX_SHARES_BYTES + largest.share if interval else 0
+        found = {
+            topics.predictions: largest.prediction,
+            topics.outcomes: largest.outcome + shares,
+            topics.label_requests: largest.label_request,
+        }
+        return found | ({topics.shared: largest.share} if interval else {})
+
+    return needs
+
+
+def partition_count(client: Admin, topics: Topics, needs: Needs | None = None) -> int:
     """Check all topics, and return how many partitions each of them has.
+
+    Parameters
+    ----------
+    client
+        Asks the brokers.
+    topics
+        The topics.
+    needs
+        What is written to the outputs; None where nothing is.
 
     Raises
     ------
     TopicError
         A topic is not as needed; the text names all differences.
     """
-    fatal = [difference for difference in check(client, topics) if difference.fatal]
+    fatal = [difference for difference in check(client, topics, needs) if difference.fatal]
     if fatal:
         raise TopicError("\n       ".join(str(difference) for difference in fatal))
     return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
@@ -202,8 +234,8 @@ def oversized(client: Admin, topics: Topics) -> str:
     )
 
 
-def check(client: Admin, topics: Topics) -> list[TopicDifference]:
-    """Return all differences between the topics and what the pipeline needs."""
+def check(client: Admin, topics: Topics, needs: Needs | None = None) -> list[TopicDifference]:
+    """Return all differences between the topics and what the pipeline needs; see `partition_count`."""
     existing = existing_topics(client, topics.all)
     differences = [
         TopicDifference(name, "the topic does not exist", _creation(topics, name))
@@ -221,6 +253,8 @@ def check(client: Admin, topics: Topics) -> list[TopicDifference]:
             differences += _retention(topics, name, settings[name])
             differences += _durability(name, settings[name], replicas, brokers)
         differences += _sizes(topics, settings)
+        if needs is not None and topics.interactions in existing:
+            differences += _records(needs(len(existing[topics.interactions].partitions)), settings)
     return differences
 
 
@@ -341,6 +375,20 @@ def _durability(name: str, settings: dict[str, str], replicas: int, brokers: int
 def _limits(settings: dict[str, dict[str, str]]) -> dict[str, int]:
     """Return the bytes of a batch of records that topics take, given their settings."""
     return {name: int(each["max.message.bytes"]) for name, each in settings.items()}
+
+
+def _records(needs: Mapping[str, int], settings: dict[str, dict[str, str]]) -> list[TopicDifference]:
+    """Report outputs that do not take each record that messages may make."""
+    limits = _limits(settings)
+    return [
+        TopicDifference(
+            name,
+            f"max.message.bytes is {limits[name]}, a record may have {most}",
+            f"set it to {most} or more, or lower what the definition and sharing.interval allow",
+        )
+        for name, most in needs.items()
+        if limits.get(name, most) < most
+    ]
 
 
 def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[TopicDifference]:

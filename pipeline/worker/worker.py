@@ -37,7 +37,7 @@ from pipeline.kafka.access.rights import Right, Role, rights
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
-from pipeline.kafka.topics import output_limits, oversized, partition_count
+from pipeline.kafka.topics import needs_of, output_limits, oversized, partition_count
 from pipeline.model.cost import cost_warning
 from pipeline.model.factory import ModelFactory
 from pipeline.monitoring.monitor import Monitor
@@ -154,7 +154,8 @@ class Worker:
         client = Admin(config.kafka)
         self._rights = rights(Role.WORKER, config, topics, partitions=1)
         self._refuse_missing_rights(client)
-        partitions = partition_count(client, topics)
+        needs = needs_of(config, topics)
+        partitions = partition_count(client, topics, needs)
         if (whole := rights(Role.WORKER, config, topics, partitions)) != self._rights:
             self._rights = whole
             self._refuse_missing_rights(client)
@@ -240,7 +241,7 @@ class Worker:
         topics, before = topics_of(self.config), self._limits
         try:
             client = Admin(self.config.kafka)
-            partition_count(client, topics)
+            partition_count(client, topics, needs_of(self.config, topics))
             self._limits = output_limits(client, topics)
         except (BrokerError, KafkaException) as away:
             _log.warning("no broker tells how large records may be", reason=str(away))

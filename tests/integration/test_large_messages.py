@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.settings import Kafka
+from pipeline.config.stream import KUAIREC
 from pipeline.config.topics import Topics
 from pipeline.errors import TopicError
 from pipeline.kafka.access.connection import Admin
@@ -26,6 +27,7 @@ from pipeline.records.dead_letter import DeadLetterHeaders, read_dead_letter
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
+from pipeline.records.largest import LargestRecords
 from pipeline.records.names import LENGTH_HEADER, SHA256_HEADER, Fault
 from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 from tests.pipeline.records.test_dead_letter import batch_size
@@ -36,11 +38,16 @@ LIMIT = 1_048_588
 """What brokers take by default."""
 
 
-def limited(bootstrap: str, prefix: str, folder: Path) -> Pipeline:
+def limited(bootstrap: str, prefix: str, folder: Path, **limits: int) -> Pipeline:
     """A pipeline whose dead letters may be as large as the messages of its inputs, and no larger."""
     topics = Topics(prefix)
-    limits = {"max.message.bytes": str(LIMIT)}
-    new = [NewTopic(topics.dead_letters, 1, 1, config=topics.settings(topics.dead_letters) | limits)]
+    new = [
+        NewTopic(name, 1, 1, config=topics.settings(name) | {"max.message.bytes": str(limit)})
+        for name, limit in {
+            topics.dead_letters: LIMIT,
+            **{getattr(topics, name): limit for name, limit in limits.items()},
+        }.items()
+    ]
     client = Admin(Kafka(bootstrap=bootstrap))
     for created in client.create_topics(new).values():
         created.result(TIMEOUT)
@@ -272,4 +279,34 @@ def test_limits_that_are_lowered_meanwhile_are_kept_or_named(
     finally:
         process.kill()
         process.wait()
-    assert f"{topics.predictions} takes the least, max.message.bytes of 100" in log.read_text()
+    assert f"{topics.predictions}: max.message.bytes is 100" in log.read_text()
+
+
+def test_the_largest_events_fit_or_the_worker_refuses_to_start(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """Ids have 256 characters, each of which is six in JSON."""
+    largest = LargestRecords.of(KUAIREC, [], 0)
+    pipeline = limited(
+        bootstrap, topic_prefix, tmp_path, predictions=largest.prediction, outcomes=largest.outcome
+    )
+    topics, now = pipeline.topics, round(time.time() * 1000)
+    user = 256 * "\x01"
+    events = [f"{number:\x01>256}" for number in range(50)]
+    interactions = [KuaiRecInteraction(name, user, user, now, 9_000.0) for name in events]
+    labels = [WatchLabel(name, user, user, now + 1, 9_000.0, 1.0) for name in events]
+    key = user.encode()
+    pipeline.produce(Message(topics.interactions, key, encode(each), now) for each in interactions)
+    pipeline.produce(Message(topics.labels, key, encode(each), now + 1) for each in labels)
+    pipeline.run_until({topics.outcomes: len(events)})
+    assert pipeline.read(topics.dead_letters) == []
+    assert max(len(each.value or b"") for each in pipeline.read(topics.predictions)) > 3 * 6 * 250
+
+    set_limit(pipeline, topics.predictions, largest.prediction - 1)
+    process = pipeline.start_worker()
+    try:
+        assert process.wait(TIMEOUT) == 4
+    finally:
+        process.kill()
+        process.wait()
+    assert f"a record may have {largest.prediction}" in pipeline.log_of("worker").read_text()

@@ -13,7 +13,7 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.broker_facts import broker_settings, newest_timestamp, topic_settings
-from pipeline.kafka.topics import check, existing_topics
+from pipeline.kafka.topics import Needs, check, existing_topics, needs_of
 from pipeline.tools.doctor.check import Check, worst
 
 WEEK: Final = 10_080
@@ -54,7 +54,7 @@ def check_cluster(
     steps: tuple[Callable[[], Check], ...] = (
         lambda: check_broker_settings(config.worker, broker_settings(client)),
         lambda: _rights(client, config, topics),
-        lambda: _topics(client, topics),
+        lambda: _topics(client, topics, needs_of(config, topics)),
         lambda: _message_size(client, topics),
         lambda: check_clock(newest_timestamp(client, topics.inputs), config.join, time.time() * 1000),
         lambda: _state(config) if usable else Check("state", "skipped", "a worker cannot start here"),
@@ -145,10 +145,10 @@ def _rights(client: Admin, config: Config, topics: Topics) -> Check:
     return Check("rights", "failed", worst(checks, "rights", "").found, remedy)
 
 
-def _topics(client: Admin, topics: Topics) -> Check:
+def _topics(client: Admin, topics: Topics, needs: Needs) -> Check:
     checks = [
         Check("topics", "failed" if each.fatal else "warning", f"{each.topic}: {each.what}", each.remedy)
-        for each in check(client, topics)
+        for each in check(client, topics, needs)
     ]
     return worst(checks, "topics", f"all {len(topics.all)} are as they should be")
 
