@@ -34,6 +34,7 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.errors import error_class, error_text, is_fenced, is_too_large
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
+from pipeline.kafka.outage import MAX_BACKOFF
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
@@ -48,8 +49,6 @@ from pipeline.worker.warm_up import warm_up
 
 CONFIRMATION_PERIOD = 60.0
 """Seconds after which a denied right that is denied once more counts as a new denial."""
-MAX_BACKOFF = 10.0
-"""Seconds between two sessions, at most."""
 
 _log = structlog.get_logger()
 
