@@ -90,6 +90,7 @@ def _print(summary: Summary) -> None:
         (summary.failed_again, "failed again after they were sent back (--again sends them once more)"),
         (summary.of_tables, "are rows of a table: load them again with `forks stream load`"),
         (summary.foreign, "name no message of these inputs"),
+        (summary.lost, "are cut, and the original message is gone"),
     ):
         if count:
             typer.echo(f"{count:,} left out: they {why}")

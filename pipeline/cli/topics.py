@@ -14,6 +14,7 @@ from pipeline.errors import ConfigError, TopicError
 from pipeline.kafka.access.rights import Role
 
 if TYPE_CHECKING:
+    from pipeline.config.settings import Config
     from pipeline.config.topics import Topics
     from pipeline.kafka.access.connection import Admin
 
@@ -51,7 +52,7 @@ def create(
         for name in topics.all:
             typer.echo(f"{name}: {'created' if name in created else 'was there already'}")
         typer.echo(settings.sharing.describe(partitions))
-    _report(client, topics, json, created)
+    _report(client, settings, topics, json, created)
 
 
 @app.command(cls=Command, epilog="Example: forks topics check --prefix prod. --json")
@@ -62,7 +63,7 @@ def check(options: ConfigOptions, json: Json = False) -> None:
     from pipeline.kafka.access.connection import Admin
 
     settings = options.load()
-    _report(Admin(settings.kafka), topics_of(settings), json, [])
+    _report(Admin(settings.kafka), settings, topics_of(settings), json, [])
 
 
 @app.command(
@@ -113,10 +114,11 @@ def acls(
             typer.echo(f"kafka-acls.sh --bootstrap-server {server} --add {allow}")
 
 
-def _report(client: Admin, topics: Topics, json: bool, created: list[str]) -> None:
+def _report(client: Admin, config: Config, topics: Topics, json: bool, created: list[str]) -> None:
     from pipeline.kafka.topics import check as find_differences
+    from pipeline.kafka.topics import needs_of
 
-    differences = find_differences(client, topics)
+    differences = find_differences(client, topics, needs_of(config, topics))
     fatal = any(difference.fatal for difference in differences)
     if json:
         listed = [difference._asdict() for difference in differences]

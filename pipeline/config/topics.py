@@ -9,6 +9,8 @@ from pipeline.config.stream import KUAIREC, Stream
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 """Bytes of a message that is written as a dead letter, at most."""
+LEAST_OUTPUT = 1_000_000
+"""Bytes of a message that outputs have to take: those of a chunk of a snapshot, and its headers."""
 LARGEST_BATCH = 4 * 1024 * 1024
 """Bytes of a batch of records of one output, at most. A transaction has one of each, mostly."""
 KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}

@@ -23,6 +23,9 @@ REFUSAL_INTERVAL = 1.0
 METADATA_REFRESH_MS = 1_000
 """How often a worker's producer asks for leaders. It forgets what is three times as old."""
 
+GROUP_METADATA_REFRESH_MS = 10_000
+"""How often a worker's consumer asks how many partitions its inputs have."""
+
 LINGER_MS = 1_000
 """How long records wait for a batch to fill: a flush ends it."""
 DEFAULT_BATCH = 1_000_000
@@ -99,6 +102,8 @@ def group_consumer(kafka: Kafka, worker: Worker, statistics: Statistics | None =
         # up to one fetch.
         "queued.max.messages.kbytes": worker.buffer // 4 // 1024,
         "fetch.max.bytes": worker.buffer // 4,
+        # By default, partitions that are added to an input are noticed five minutes later.
+        "topic.metadata.refresh.interval.ms": GROUP_METADATA_REFRESH_MS,
         **_statistics_settings(statistics),
     }
     if kafka.instance:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT, timed_out
+
+FLUSH_INTERVAL: Final = 1.0
+"""Seconds after which a flush looks whether it waits in vain."""
 
 
 class DeliveryReport:
@@ -42,18 +48,37 @@ def flush(producer: Producer, timeout: float) -> None:
     Raises
     ------
     KafkaException
-        A record was not acknowledged in time, or the producer can do nothing more.
+        A record was not acknowledged in time, or was refused, or the producer can do nothing more.
     """
+    end, left = time.monotonic() + timeout, timeout
+    while _flush(producer, min(FLUSH_INTERVAL, left), timeout):
+        _raise_if_to_be_aborted(producer)
+        if (left := end - time.monotonic()) <= 0:
+            raise timed_out("records were not acknowledged in time")
+
+
+def _flush(producer: Producer, seconds: float, timeout: float) -> int:
+    """Write for some seconds, and return how many records are left; a lost error is found by the timeout."""
     try:
-        left = producer.flush(timeout)
+        return producer.flush(seconds)
     except SystemError as error:
         # An error that a callback raised, a fatal one for instance, is the cause, or is lost on its way.
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from error
         producer.abort_transaction(timeout)  # after a fatal error this raises it
         raise KafkaException(KafkaError(KafkaError._FAIL, f"the client gave up a flush: {error}")) from error
-    if left:
-        raise timed_out("records were not acknowledged in time")
+
+
+def _raise_if_to_be_aborted(producer: Producer) -> None:
+    """Raise the error for which a transaction has to be aborted, if there is one.
+
+    librdkafka keeps the other records then until it is, so that a flush would wait for them in vain.
+    """
+    try:
+        producer.begin_transaction()  # which never begins one, as one is under way
+    except KafkaException as error:
+        if error.args[0].txn_requires_abort():
+            raise
 
 
 def abort_if_required(producer: Producer, error: KafkaException) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from pipeline.config.settings import Config
 from pipeline.config.topics import LARGEST_DEAD_LETTER
-from pipeline.errors import FencedError
+from pipeline.errors import FencedError, TopicError
 from pipeline.kafka.access.authorization import needing
-from pipeline.kafka.access.errors import error_text, is_fenced
+from pipeline.kafka.access.errors import error_text, is_fenced, is_too_large
 from pipeline.kafka.access.rights import REDRIVE, Resource, redrive_group
 from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
@@ -19,6 +20,7 @@ from pipeline.kafka.deadline import close_consumer
 from pipeline.kafka.group import GroupTransaction
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import flush
+from pipeline.records.dead_letter import record_size
 
 
 class InputMessage(NamedTuple):
@@ -88,7 +90,10 @@ class RedriveGroup:
             The transaction was not committed, or that is not known.
         FencedError
             Another redrive of this group has begun.
+        TopicError
+            A message is too large for its input.
         """
+        messages = [*messages]
         transaction = self._transaction
         assert transaction is not None, "nothing was begun"
         try:
@@ -109,4 +114,20 @@ class RedriveGroup:
                     f"another redrive of group {self._workers.group} has begun ({error_text(error)}): "
                     "let it finish, then run this again if something is left"
                 ) from error
+            if is_too_large(error):
+                raise _oversized(messages) from error
             raise
+
+
+def _oversized(messages: Iterable[InputMessage]) -> TopicError:
+    """Return what to do with messages one of which is too large for its input."""
+    size, largest = max(
+        ((record_size(each.key, each.value, each.headers), each) for each in messages),
+        key=itemgetter(0),
+    )
+    origin = (largest.headers[-1][1] or b"").decode()
+    return TopicError(
+        f"{largest.topic} refuses the message of dead letter {origin} as too large: with the header that "
+        f"names the dead letter it takes up to {size} bytes. Set max.message.bytes of {largest.topic} to "
+        f"that, at most {LARGEST_DEAD_LETTER}, and run this again"
+    )

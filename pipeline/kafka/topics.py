@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -14,13 +14,16 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
-from pipeline.config.topics import LARGEST_BATCH, Topics
+from pipeline.config.settings import Config
+from pipeline.config.topics import LARGEST_BATCH, LARGEST_DEAD_LETTER, LEAST_OUTPUT, Topics
 from pipeline.errors import TopicError
 from pipeline.kafka.access.authorization import denied, is_denied, needing
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.errors import BROKER_TIMEOUT, retry
 from pipeline.kafka.access.rights import Resource, Right
 from pipeline.kafka.offsets import PartitionId, low_watermarks
+from pipeline.records.dead_letter import ADDED_BYTES, LEAST_ROOM
+from pipeline.records.largest import MAX_SHARES_BYTES, LargestRecords
 
 BATCH_OVERHEAD = 0.05
 """Share of a batch's limit that is left to its header, and to what does not get smaller when compressed."""
@@ -155,42 +158,84 @@ def create(client: Admin, topics: Topics, partitions: int, replication: int = BR
     return created
 
 
-def partition_count(client: Admin, topics: Topics) -> int:
+Needs: TypeAlias = Callable[[int], Mapping[str, int]]
+"""Returns the bytes of the largest record of outputs, by topic, given the number of partitions."""
+
+
+def needs_of(config: Config, topics: Topics) -> Needs:
+    """Return what a worker with this configuration may have to write."""
+
+    def needs(partitions: int) -> Mapping[str, int]:
+        interval = config.sharing.interval_for(partitions)
+        largest = LargestRecords.of(config.stream, config.challengers, interval or 0)
+        shares = MAX_SHARES_BYTES + largest.share if interval else 0
+        found = {
+            topics.predictions: largest.prediction,
+            topics.outcomes: largest.outcome + shares,
+            topics.label_requests: largest.label_request,
+        }
+        return found | ({topics.shared: largest.share} if interval else {})
+
+    return needs
+
+
+def partition_count(client: Admin, topics: Topics, needs: Needs | None = None) -> int:
     """Check all topics, and return how many partitions each of them has.
-
-    Raises
-    ------
-    TopicError
-        A topic is not as needed; the text names all differences.
-    """
-    fatal = [difference for difference in check(client, topics) if difference.fatal]
-    if fatal:
-        raise TopicError("\n       ".join(str(difference) for difference in fatal))
-    return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
-
-
-def batch_bytes(client: Admin, topics: Topics) -> int:
-    """Return the size of batches that all topics of outputs take, however they compress.
 
     Parameters
     ----------
     client
         Asks the brokers.
     topics
-        The topics, which exist.
+        The topics.
+    needs
+        What is written to the outputs; None where nothing is.
 
-    Returns
-    -------
-    int
-        In bytes.
+    Raises
+    ------
+    TopicError
+        A topic is not as needed; the text names all differences.
     """
-    settings = _settings(client, [*topics.outputs])
-    limits = [int(each["max.message.bytes"]) for each in settings.values()]
-    return int(min(*limits, LARGEST_BATCH) * (1 - BATCH_OVERHEAD))
+    fatal = [difference for difference in check(client, topics, needs) if difference.fatal]
+    if fatal:
+        raise TopicError("\n       ".join(str(difference) for difference in fatal))
+    return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
 
 
-def check(client: Admin, topics: Topics) -> list[TopicDifference]:
-    """Return all differences between the topics and what the pipeline needs."""
+class OutputLimits(NamedTuple):
+    """How large what is written to the outputs may be, in bytes, however it compresses."""
+
+    batch: int
+    """A batch of several records, in any of them."""
+    dead_letter: int
+    """A dead letter."""
+
+
+DEFAULT_LIMITS: Final = OutputLimits(1_000_000, 1_000_000)
+"""Those of topics that nobody has set limits for, or less."""
+
+
+def output_limits(client: Admin, topics: Topics) -> OutputLimits:
+    """Return what the topics of outputs take, which exist."""
+    limits = _limits(_settings(client, [*topics.outputs]))
+    smallest = min(*limits.values(), LARGEST_BATCH)
+    return OutputLimits(
+        int(smallest * (1 - BATCH_OVERHEAD)), min(limits[topics.dead_letters], LARGEST_DEAD_LETTER)
+    )
+
+
+def oversized(client: Admin, topics: Topics) -> str:
+    """Return what to do where an output refuses a record as too large."""
+    limits = _limits(_settings(client, [*topics.outputs]))
+    smallest = min(limits, key=limits.__getitem__)
+    return (
+        f"an output refuses a record as too large, and {smallest} takes the least, max.message.bytes of "
+        f"{limits[smallest]}: set it to {LARGEST_BATCH} for all outputs, as `forks topics create` does"
+    )
+
+
+def check(client: Admin, topics: Topics, needs: Needs | None = None) -> list[TopicDifference]:
+    """Return all differences between the topics and what the pipeline needs; see `partition_count`."""
     existing = existing_topics(client, topics.all)
     differences = [
         TopicDifference(name, "the topic does not exist", _creation(topics, name))
@@ -208,6 +253,8 @@ def check(client: Admin, topics: Topics) -> list[TopicDifference]:
             differences += _retention(topics, name, settings[name])
             differences += _durability(name, settings[name], replicas, brokers)
         differences += _sizes(topics, settings)
+        if needs is not None and topics.interactions in existing:
+            differences += _records(needs(len(existing[topics.interactions].partitions)), settings)
     return differences
 
 
@@ -325,24 +372,42 @@ def _durability(name: str, settings: dict[str, str], replicas: int, brokers: int
     return found
 
 
-def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[TopicDifference]:
-    if topics.dead_letters not in settings:
-        return []
-    room = int(settings[topics.dead_letters]["max.message.bytes"])
-    largest = max(
-        (
-            int(settings[name]["max.message.bytes"])
-            for name in (*topics.inputs, *topics.tables)
-            if name in settings
-        ),
-        default=0,
-    )
-    if room >= largest:
-        return []
+def _limits(settings: dict[str, dict[str, str]]) -> dict[str, int]:
+    """Return the bytes of a batch of records that topics take, given their settings."""
+    return {name: int(each["max.message.bytes"]) for name, each in settings.items()}
+
+
+def _records(needs: Mapping[str, int], settings: dict[str, dict[str, str]]) -> list[TopicDifference]:
+    """Report outputs that do not take each record that messages may make."""
+    limits = _limits(settings)
     return [
         TopicDifference(
-            topics.dead_letters,
-            f"max.message.bytes is {room}, an input's is {largest}",
-            "a message that cannot be used has to fit into it: set it to at least as much",
+            name,
+            f"max.message.bytes is {limits[name]}, a record may have {most}",
+            f"set it to {most} or more, or lower what the definition and sharing.interval allow",
         )
+        for name, most in needs.items()
+        if limits.get(name, most) < most
     ]
+
+
+def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[TopicDifference]:
+    """Report outputs that do not take what may have to be written."""
+    limits, name = _limits(settings), topics.dead_letters
+    found = [
+        TopicDifference(each, f"max.message.bytes is {limits[each]}", f"{why}: set it to {least} or more")
+        for each, least, why in (
+            (topics.checkpoints, LEAST_OUTPUT, "snapshots do not fit"),
+            (name, LEAST_ROOM, "no dead letter fits"),
+        )
+        if limits.get(each, least) < least
+    ]
+    largest = max((limits[each] for each in (*topics.inputs, *topics.tables) if each in limits), default=0)
+    if LEAST_ROOM <= limits.get(name, 0) < largest + ADDED_BYTES:
+        what = f"max.message.bytes is {limits[name]}, an input's is {largest}"
+        remedy = (
+            "a message that cannot be used is cut where it does not fit with the headers of a dead letter: "
+            f"set it to {largest + ADDED_BYTES} or more"
+        )
+        found.append(TopicDifference(name, what, remedy, fatal=False))
+    return found

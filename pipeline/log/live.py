@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Self
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config.settings import Kafka
 from pipeline.kafka.access.new_client import client_settings, new_client
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.committed import committed_offsets
+from pipeline.kafka.deadline import close_consumer
+from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.outage import await_broker
 
 MAX_POLL_RECORDS: Final = 10_000
 """Messages that one poll counts, at most."""
@@ -21,6 +24,8 @@ POLL_TIMEOUT: Final = 0.1
 
 def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message]:
     """Yield the committed messages of all partitions from the given offsets on, without an end.
+
+    Brokers that go away are waited for.
 
     Parameters
     ----------
@@ -34,11 +39,27 @@ def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message
     KafkaException
         If a partition cannot be read.
     """
+    left = dict(offsets)
+    while True:
+        try:
+            for message in _follow(kafka, left):
+                left[PartitionId(message.topic() or "", message.partition() or 0)] = (
+                    message.offset() or 0
+                ) + 1
+                yield message
+        except KafkaException as error:
+            await_broker(kafka, error)
+
+
+def _follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message]:
+    """Follow as long as brokers answer."""
     consumer: Consumer = groupless_consumer(kafka)
     try:
         consumer.assign([TopicPartition(*partition, offset) for partition, offset in offsets.items()])
+        liveness = Liveness(consumer, next(iter(offsets)).topic)
         while True:
             message = consumer.poll(POLL_TIMEOUT)
+            liveness.check(received=message is not None)
             if message is None:
                 continue
             if message.error() is None:
@@ -46,7 +67,7 @@ def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message
             else:
                 raise_unless_retriable(message, kafka)
     finally:
-        consumer.close()
+        close_consumer(consumer)
 
 
 class RecordCounter:

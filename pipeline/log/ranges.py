@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from confluent_kafka.admin import OffsetSpec
 
@@ -16,7 +17,10 @@ from pipeline.kafka.offsets import (
     list_offsets,
     low_watermarks,
 )
+from pipeline.kafka.outage import outlast
 from pipeline.kafka.topics import existing_topics
+
+Answer = TypeVar("Answer")
 
 
 class Watermarks:
@@ -40,9 +44,10 @@ class Watermarks:
     """
 
     def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
-        self._admin = Admin(kafka)
+        self._kafka = kafka
+        self._connect()
         wanted = list(topics)
-        present = existing_topics(self._admin, wanted)
+        present = self._ask(lambda client: existing_topics(client, wanted))
         missing = [topic for topic in wanted if topic not in present]
         if missing:
             raise TopicError(
@@ -58,13 +63,13 @@ class Watermarks:
 
     def ranges(self) -> dict[PartitionId, range]:
         """Return the offsets of each partition; not every one of them has a committed record."""
-        begins = low_watermarks(self._admin, self.partitions)
-        ends = last_stable_offsets(self._admin, self.partitions)
+        begins = self._ask(lambda client: low_watermarks(client, self.partitions))
+        ends = self._ask(lambda client: last_stable_offsets(client, self.partitions))
         return {partition: range(begins[partition], ends[partition]) for partition in self.partitions}
 
     def high_watermarks(self) -> dict[PartitionId, int]:
         """Return the offset behind the last record of each partition, open transactions included."""
-        return high_watermarks(self._admin, self.partitions)
+        return self._ask(lambda client: high_watermarks(client, self.partitions))
 
     def offsets_for_times(self, timestamp: int) -> dict[PartitionId, int | None]:
         """Return, for each partition, the offset before which all records are earlier than a time.
@@ -82,5 +87,13 @@ class Watermarks:
         dict of PartitionId to int or None
             The offsets; None for a partition without a record of that time or later.
         """
-        found = list_offsets(self._admin, self.partitions, OffsetSpec.for_timestamp(timestamp))
+        wanted = OffsetSpec.for_timestamp(timestamp)
+        found = self._ask(lambda client: list_offsets(client, self.partitions, wanted))
         return {partition: None if offset < 0 else offset for partition, offset in found.items()}
+
+    def _connect(self) -> None:
+        self._admin = Admin(self._kafka)
+
+    def _ask(self, request: Callable[[Admin], Answer]) -> Answer:
+        """Return the answer to a request; brokers that go away meanwhile are waited for."""
+        return outlast(self._kafka, lambda: request(self._admin), self._connect)

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config.settings import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.access.errors import BROKER_TIMEOUT, is_partition_end
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
+from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.outage import await_broker, outlast
 from pipeline.kafka.output_values import PLAIN, OutputValues
 from pipeline.kafka.topics import table_partition
 
@@ -22,6 +24,9 @@ END_PATIENCE = 10.0
 """Seconds in which a new leader learns where its partition ends."""
 FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; a change to another topic waits for it too."""
+
+Answer = TypeVar("Answer")
+Chunk = TypeVar("Chunk")
 
 
 class Meter:
@@ -58,6 +63,9 @@ class LogReader:
         Makes JSON of values that are not; by default all are left as they are.
     meter
         Called with the number of messages of each slice that is read.
+    outlast
+        Whether brokers that go away are waited for. A worker and a follower do so elsewhere: they have other
+        things to do meanwhile.
 
     Attributes
     ----------
@@ -72,14 +80,30 @@ class LogReader:
         patience: float = 0.0,
         values: OutputValues = PLAIN,
         meter: Callable[[int], None] = lambda _: None,
+        *,
+        outlast: bool = True,
     ) -> None:
+        self._outlast = outlast
         self._values = values
         self._meter = meter
         self.patience = patience
         self.end = -1
         self._kafka = kafka
-        self._consumer: Consumer = groupless_consumer(kafka, FETCH_MAX_WAIT_MS)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._consumer: Consumer = groupless_consumer(self._kafka, FETCH_MAX_WAIT_MS)
         self._known_topics: set[str] = set()
+
+    def _reconnect(self) -> None:
+        BackgroundCall(self._consumer.close)  # which may wait for brokers that were there before
+        self._connect()
+
+    def _ask(self, request: Callable[[Consumer], Answer]) -> Answer:
+        """Return the answer to a request that changes nothing."""
+        if not self._outlast:
+            return request(self._consumer)
+        return outlast(self._kafka, lambda: request(self._consumer), self._reconnect)
 
     def __enter__(self) -> LogReader:
         return self
@@ -114,8 +138,22 @@ class LogReader:
         Raises
         ------
         KafkaException
-            The partition cannot be read, or no broker answers any more.
+            The partition cannot be read; or no broker answers any more, and none is waited for.
         """
+        while True:
+            try:
+                for messages in self._read(topic, partition, offset):
+                    if messages:
+                        offset = (messages[-1].offset() or 0) + 1
+                    yield self._values.converted(topic, messages)
+            except KafkaException as error:
+                if not self._outlast:
+                    raise
+                await_broker(self._kafka, error)
+                self._reconnect()
+
+    def _read(self, topic: str, partition: int, offset: int) -> Iterator[list[Message]]:
+        """Read as `read` does, as long as brokers answer."""
         if topic not in self._known_topics:  # without it librdkafka asks for the topic a second later
             self._consumer.list_topics(topic, BROKER_TIMEOUT)
             self._known_topics.add(topic)
@@ -145,7 +183,7 @@ class LogReader:
                     raise_unless_retriable(message, self._kafka)
             if messages:
                 self._meter(len(messages))
-                yield self._values.converted(topic, messages)
+                yield messages
             if at_end:
                 yield []
 
@@ -209,12 +247,12 @@ class LogReader:
         Without offsets between the watermarks there is none; with some, all records may have been aborted.
         """
         topic_partition = TopicPartition(topic, partition)
-        low, high = self._consumer.get_watermark_offsets(topic_partition, BROKER_TIMEOUT)
+        low, high = self._ask(lambda client: client.get_watermark_offsets(topic_partition, BROKER_TIMEOUT))
         return low == high or next(self.read_to_end(topic, partition), None) is None
 
     def table_partition(self, topic: str, partition: int) -> int:
         """Return which partition of a table's topic a partition reads: see `table_partition`."""
-        return table_partition(self._consumer, topic, partition)
+        return self._ask(lambda client: table_partition(client, topic, partition))
 
     def refuse_end_before(self, topic: str, partition: int, offset: int) -> None:
         """Raise `StateError` if a partition ends before an offset that was read.
@@ -224,7 +262,8 @@ class LogReader:
         StateError
             The topic was deleted and created anew.
         """
-        _, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), BROKER_TIMEOUT)
+        wanted = TopicPartition(topic, partition)
+        _, end = self._ask(lambda client: client.get_watermark_offsets(wanted, BROKER_TIMEOUT))
         if end < offset:
             raise StateError(
                 f"{topic} ends at offset {end} of partition {partition}, but was read up to {offset}: it was "
@@ -246,9 +285,6 @@ class LogReader:
             if messages or time.monotonic() - begin > self.patience:
                 break
         raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
-
-
-Chunk = TypeVar("Chunk")
 
 
 def read_until(slices: Iterable[Chunk], left: Callable[[], int], patience: float) -> Iterator[Chunk]:

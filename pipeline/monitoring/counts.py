@@ -41,8 +41,12 @@ class Counts(NamedTuple):
     crowded_out: int = 0
     """Predictions that expired early, because too many waited."""
     snapshots: int = 0
+    dead_letters_cut: int = 0
+    """Dead letters that have not all of their message, which is too large for their topic."""
 
-    def add(self, batch: Batch, counted: Mapping[str, int], checkpoints: int, *, snapshot: bool) -> Counts:
+    def add(
+        self, batch: Batch, counted: Mapping[str, int], checkpoints: int, *, snapshot: bool, cut: int = 0
+    ) -> Counts:
         """Return the counts with those of a batch that was committed.
 
         Parameters
@@ -55,6 +59,8 @@ class Counts(NamedTuple):
             Records that were written to the topic of checkpoints.
         snapshot
             Whether a snapshot was among them.
+        cut
+            How many of the batch's dead letters were cut.
         """
         outcomes, corrected = batch.outcomes, len(batch.outcomes.corrections)
         expired = int(np.count_nonzero(outcomes.expired))
@@ -81,6 +87,7 @@ class Counts(NamedTuple):
             self.labels_before_interaction + counted.get("early", 0),
             self.crowded_out + counted.get("crowded_out", 0),
             self.snapshots + snapshot,
+            self.dead_letters_cut + cut,
         )
 
 

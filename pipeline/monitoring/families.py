@@ -131,6 +131,11 @@ RECORDS: Final = (
     ),
     counter("dead_letters", COUNTED.by("reason"), "Records that could not be used, by reason."),
     counter(
+        "dead_letters_cut",
+        COUNTED,
+        "Dead letters that were cut, because they are too large for their topic.",
+    ),
+    counter(
         "duplicates", COUNTED.by("topic"), "Records of the inputs that repeat one before, and were ignored."
     ),
     counter(

@@ -243,7 +243,7 @@ class Monitor:
         self._commits = self._commits.observe(seconds)
         self._stages["wait"] = self._stages["wait"].observe(waited)
 
-    def count(self, task: Task, batch: Batch, now: int, *, snapshot_size: int | None) -> None:
+    def count(self, task: Task, batch: Batch, now: int, *, snapshot_size: int | None, cut: int = 0) -> None:
         """Count the batch of a task, which was committed.
 
         Parameters
@@ -256,6 +256,8 @@ class Monitor:
             Milliseconds since 1970.
         snapshot_size
             Bytes of the snapshot that was written with it; None if none was.
+        cut
+            How many of its dead letters were cut.
         """
         if not self.active:
             return
@@ -264,7 +266,7 @@ class Monitor:
         after = partition.in_flight.items()
         counted = {name: n - before.get(name, 0) for name, n in after if n != before.get(name, 0)}
         records = 1 + (len(task.snapshot.chunks) if snapshot and task.snapshot is not None else 0)
-        partition.counts = partition.counts.add(batch, counted, records, snapshot=snapshot)
+        partition.counts = partition.counts.add(batch, counted, records, snapshot=snapshot, cut=cut)
         partition.counted = partition.in_flight
         if snapshot:
             partition.snapshot_size = snapshot_size

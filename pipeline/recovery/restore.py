@@ -87,7 +87,7 @@ def restore(
     topics = topics_of(config)
     features = FeatureSet.of(config.stream, kind_from(settings))
     patience = config.worker.transaction_timeout / 1000 + 10.0
-    with LogReader(config.kafka, patience, OutputValues(topics, schemas)) as reader:
+    with LogReader(config.kafka, patience, OutputValues(topics, schemas), outlast=False) as reader:
         log = PartitionLog(reader, topics, partition)
         if position.state_offset is None:
             _refuse_existing_outputs(log)

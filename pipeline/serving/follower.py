@@ -189,7 +189,7 @@ class Follower:
         }
         self._group: Consumer = new_client(Consumer, settings)
         self._log = LogFollower(self._config.kafka, self._topics)
-        self._log_reader = LogReader(self._config.kafka, PATIENCE, self._values)
+        self._log_reader = LogReader(self._config.kafka, PATIENCE, self._values, outlast=False)
         try:
             self._assign_again()
             busy = False

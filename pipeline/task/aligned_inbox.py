@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from pipeline.records.fields import Count, Timestamp
+from pipeline.records.largest import MAX_SHARES_BYTES
 from pipeline.records.outputs import Share
-from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES, MAX_SHARES_BYTES, BufferedShare, Inbox
+from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES, BufferedShare, Inbox
 from pipeline.task.sharing import SharingSettings
 
 OUTCOMES_OF_ITEM: Final = 2

@@ -7,11 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from pipeline.records.fields import Count, Timestamp
+from pipeline.records.largest import MAX_SHARES_BYTES
 from pipeline.records.outputs import Share
 
-MAX_SHARES_BYTES: Final = 250_000
-"""Bytes from which on no further share goes into an outcome. With one share more, and itself, the outcome
- stays below a mebibyte: see `pipeline.config.settings.Sharing`."""
 ALL_OUTCOMES: Final = 2**62
 """More than there are ever."""
 INBOX_BYTES: Final = 4_000_000

@@ -163,8 +163,8 @@ class Assignment:
             if topic_partition.partition >= self._count:
                 raise StateError(
                     f"{topic_partition.topic} has more partitions than when this worker started: "
-                    "keys are now in other partitions than their state. Replay into new topics, with another "
-                    "kafka.prefix"
+                    "keys are now in other partitions than their state. Nothing is lost: what is in the new "
+                    "ones stays there unread. Replay into new topics, with another kafka.prefix"
                 )
         numbers = {topic_partition.partition for topic_partition in topic_partitions}
         positions = committed_positions(self._consumer, self._topics, sorted(numbers))

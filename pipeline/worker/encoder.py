@@ -17,13 +17,6 @@ from pipeline.join.tables import Join
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id
-from pipeline.records.names import (
-    EXCEPTION_HEADER,
-    MESSAGE_HEADER,
-    OFFSET_HEADER,
-    PARTITION_HEADER,
-    TOPIC_HEADER,
-)
 from pipeline.records.outcome_encoder import encode_label_fields, prefix_end
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -33,7 +26,6 @@ from pipeline.records.texts import Texts, id_name_lengths, key_texts
 from pipeline.records.waiting_texts import COMPACT_AFTER, WaitingTexts
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns
-from pipeline.task.plan import DeadLetter
 from pipeline.worker.batch_columns import FEWEST, BatchColumns, or_none, statuses
 
 
@@ -52,19 +44,6 @@ class EncodedBatch(NamedTuple):
     predictions: EncodedRecords
     outcomes: EncodedRecords
     requests: EncodedRecords
-
-
-def dead_letter_headers(dead_letter: DeadLetter) -> list[tuple[str, str | bytes | None]]:
-    """Return the headers of a dead letter: those of its message, then fault, reason and origin."""
-    source = dead_letter.source
-    errors = {
-        EXCEPTION_HEADER: dead_letter.fault.value,
-        MESSAGE_HEADER: dead_letter.reason,
-        TOPIC_HEADER: source.topic,
-        PARTITION_HEADER: str(source.partition),
-        OFFSET_HEADER: str(source.offset),
-    }
-    return [*source.headers, *((name, value.encode()) for name, value in errors.items())]
 
 
 @cache  # they never change, and take milliseconds to make

@@ -14,9 +14,10 @@ from confluent_kafka import Consumer
 from pipeline.config.settings import Config
 from pipeline.config.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.kafka.access.errors import COORDINATOR_TIMEOUT
-from pipeline.kafka.clients import DEFAULT_BATCH, group_consumer, transactional_producer
+from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.deadline import BackgroundCall, close_consumer
 from pipeline.kafka.output_values import Encoders
+from pipeline.kafka.topics import DEFAULT_LIMITS, OutputLimits
 from pipeline.model.model import Model
 from pipeline.monitoring.monitor import Monitor
 from pipeline.recovery.signature import state_signer
@@ -53,8 +54,8 @@ class Session:
         Is told what the session does.
     settings
         What the outputs depend on.
-    batch_bytes
-        Bytes of a batch of records, at most, before it is compressed.
+    limits
+        How large records may be.
     encoders
         Of the topics whose records are not plain JSON.
 
@@ -74,7 +75,7 @@ class Session:
         monitor: Monitor,
         settings: dict[str, str],
         *,
-        batch_bytes: int = DEFAULT_BATCH,
+        limits: OutputLimits = DEFAULT_LIMITS,
         encoders: Encoders = MappingProxyType({}),
     ) -> None:
         self._batch_size = config.worker.batch
@@ -85,7 +86,7 @@ class Session:
         self._monitor = monitor
         statistics = monitor.statistics_of("producer")
         self._producer = transactional_producer(
-            config.kafka, config.worker, instance, LARGEST_DEAD_LETTER, statistics, batch_bytes=batch_bytes
+            config.kafka, config.worker, instance, LARGEST_DEAD_LETTER, statistics, batch_bytes=limits.batch
         )
         self.consumer: Consumer = group_consumer(
             config.kafka, config.worker, monitor.statistics_of("consumer")
@@ -99,6 +100,7 @@ class Session:
             timeout,
             state_signer(config.checkpoint, config.kafka),
             encoders=encoders,
+            room=limits.dead_letter,
         )
         self.in_flight = InFlightCommit(self._producer)
         self._exchange = make_exchange(
@@ -220,4 +222,5 @@ class Session:
             number = commit.task.partition
             self.partitions[number].end_commit(commit, position)
             size = self.writer.snapshot_sizes.get(number) if commit.snapshot else None
-            self._monitor.count(commit.task, commit.batch, now, snapshot_size=size)
+            cut = self.writer.cut.get(number, 0)
+            self._monitor.count(commit.task, commit.batch, now, snapshot_size=size, cut=cut)

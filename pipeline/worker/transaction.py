@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+import structlog
 from confluent_kafka import KafkaException, Producer
 
 from pipeline.config.topics import Topics
@@ -15,7 +16,9 @@ from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
+from pipeline.kafka.topics import DEFAULT_LIMITS
 from pipeline.model.snapshot import pack
+from pipeline.records.dead_letter import dead_letter_record
 from pipeline.records.encoding import encode
 from pipeline.recovery.checkpoint_writer import (
     input_offsets,
@@ -28,7 +31,9 @@ from pipeline.recovery.signature import StateSigner
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
-from pipeline.worker.encoder import EncodedRecords, RecordEncoder, dead_letter_headers
+from pipeline.worker.encoder import EncodedRecords, RecordEncoder
+
+_log = structlog.get_logger()
 
 ABORT_GRACE = 5.0
 """Seconds for which a transaction is waited for after its timeout: brokers abort it some time later."""
@@ -182,6 +187,8 @@ class TransactionWriter:
         Signs state records; None where `checkpoint.key` is not set.
     encoders
         Of the topics whose records are not plain JSON.
+    room
+        Bytes of a dead letter, at most.
     """
 
     def __init__(
@@ -193,7 +200,9 @@ class TransactionWriter:
         signer: StateSigner | None = None,
         *,
         encoders: Encoders = MappingProxyType({}),
+        room: int = DEFAULT_LIMITS.dead_letter,
     ) -> None:
+        self._room = room
         self._encoders = encoders
         self._producer = producer
         self._batches = BatchProducer(producer)
@@ -203,6 +212,8 @@ class TransactionWriter:
         self._signer = signer
         self.snapshot_sizes: dict[int, int] = {}
         """Bytes of the last snapshot by partition."""
+        self.cut: dict[int, int] = {}
+        """Dead letters of the last batch that were cut, by partition."""
 
     def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
         """Commit the parts, their state records and the input offsets, all in one transaction.
@@ -275,8 +286,7 @@ class TransactionWriter:
     def _produce_batch(self, part: PartitionCommit) -> DeliveryReports:
         """Produce a batch; return the delivery reports of the first prediction and the first outcome."""
         partition, batch = part.task.partition, part.batch
-        for dead_letter in batch.dead_letters:
-            self._produce_dead_letter(partition, dead_letter)
+        self._produce_dead_letters(partition, batch.dead_letters)
         for share in batch.shares:
             self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
         encoded = part.encoder.encode(batch)
@@ -294,12 +304,21 @@ class TransactionWriter:
             values = encode_values(values)
         return self._batches.produce(topic, partition, values, records.keys, records.timestamps)
 
-    def _produce_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
-        source = dead_letter.source
-        headers = dead_letter_headers(dead_letter)
-        self._producer.produce(
-            self._topics.dead_letters, source.value, source.key, partition, headers=headers
-        )
+    def _produce_dead_letters(self, partition: int, dead_letters: Sequence[DeadLetter]) -> None:
+        """Produce dead letters, and cut those that are too large for their topic."""
+        topic, cut = self._topics.dead_letters, 0
+        for source, fault, reason in dead_letters:
+            record = dead_letter_record(source, fault, reason, self._room)
+            self._producer.produce(topic, record.value, record.key, partition, headers=[*record.headers])
+            cut += record.cut
+        self.cut[partition] = cut
+        if cut:
+            _log.warning(
+                "dead letters were cut: their messages do not fit, and stay in the input",
+                partition=partition,
+                dead_letters=cut,
+                limit=self._room,
+            )
 
     def _produce_snapshots(self, tasks: Sequence[Task]) -> None:
         """Produce a snapshot of each model, and wait for the offsets of its chunks."""

@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from pipeline.config.settings import Config, Kafka
 from pipeline.config.topics import topics_of
-from pipeline.errors import AuthorizationError, BrokerError, FencedError
+from pipeline.errors import AuthorizationError, BrokerError, FencedError, TopicError
 from pipeline.kafka.access.authorization import (
     denied,
     is_denied,
@@ -31,13 +31,14 @@ from pipeline.kafka.access.authorization import (
     rights_of_code,
 )
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.access.errors import error_class, error_text, is_fenced
+from pipeline.kafka.access.errors import error_class, error_text, is_fenced, is_too_large
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
+from pipeline.kafka.outage import MAX_BACKOFF
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
-from pipeline.kafka.topics import batch_bytes, partition_count
+from pipeline.kafka.topics import needs_of, output_limits, oversized, partition_count
 from pipeline.model.cost import cost_warning
 from pipeline.model.factory import ModelFactory
 from pipeline.monitoring.monitor import Monitor
@@ -48,8 +49,6 @@ from pipeline.worker.warm_up import warm_up
 
 CONFIRMATION_PERIOD = 60.0
 """Seconds after which a denied right that is denied once more counts as a new denial."""
-MAX_BACKOFF = 10.0
-"""Seconds between two sessions, at most."""
 
 _log = structlog.get_logger()
 
@@ -154,11 +153,14 @@ class Worker:
         client = Admin(config.kafka)
         self._rights = rights(Role.WORKER, config, topics, partitions=1)
         self._refuse_missing_rights(client)
-        partitions = partition_count(client, topics)
+        needs = needs_of(config, topics)
+        partitions = partition_count(client, topics, needs)
         if (whole := rights(Role.WORKER, config, topics, partitions)) != self._rights:
             self._rights = whole
             self._refuse_missing_rights(client)
-        self._batch_bytes = batch_bytes(client, topics)
+        self._limits = output_limits(client, topics)
+        self._exceeded = False
+        """Whether a record was refused as too large, and the limits are still those."""
         check_partitioning(config.kafka, topics, partitions)
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
@@ -194,6 +196,8 @@ class Worker:
             The address for metrics and probes cannot be listened on.
         AuthorizationError
             The brokers deny a right.
+        TopicError
+            A topic does not take a record that has to be written.
         SchemaRefusedError
             The schema registry refuses the schema of an output.
         """
@@ -219,7 +223,31 @@ class Worker:
                 if may_be_denied(error):
                     self._raise_missing_rights(error, confirmed=time.monotonic() < denied_until)
                     denied_until = time.monotonic() + CONFIRMATION_PERIOD
+                if is_too_large(error):
+                    self._read_limits(error)
                 wait = self._start_over(error_class(error), _reason(error), wait)
+
+    def _read_limits(self, error: KafkaException) -> None:
+        """Read how large records may be, after one was refused as too large.
+
+        Somebody may have lowered a limit meanwhile. A broker may know of that before another one tells.
+
+        Raises
+        ------
+        TopicError
+            No record of the next session can be written either.
+        """
+        topics, before = topics_of(self.config), self._limits
+        try:
+            client = Admin(self.config.kafka)
+            partition_count(client, topics, needs_of(self.config, topics))
+            self._limits = output_limits(client, topics)
+        except (BrokerError, KafkaException) as away:
+            _log.warning("no broker tells how large records may be", reason=str(away))
+            return
+        if self._exceeded and self._limits == before:
+            raise TopicError(oversized(client, topics)) from error
+        self._exceeded = self._limits == before
 
     def _new_session(self) -> Session:
         return Session(
@@ -228,7 +256,7 @@ class Worker:
             self._factory.new_model,
             self._monitor,
             self._settings,
-            batch_bytes=self._batch_bytes,
+            limits=self._limits,
             encoders=self._encoders,
         )
 

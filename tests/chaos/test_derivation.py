@@ -22,9 +22,9 @@ from pipeline.model.model import Model
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
+from pipeline.records.largest import MAX_SHARES_BYTES
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import EntityCounts, Outcome, Prediction
-from pipeline.task.inbox import MAX_SHARES_BYTES
 from pipeline.task.live_tables import LiveTable
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task

@@ -13,7 +13,7 @@ from pipeline.config.topics import LARGEST_DEAD_LETTER
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.producer import flush
-from pipeline.kafka.topics import batch_bytes
+from pipeline.kafka.topics import output_limits
 from pipeline.recovery.checkpoint_writer import CHUNK
 from tests.integration.harness import TIMEOUT, Pipeline, until
 
@@ -32,8 +32,10 @@ def test_a_transaction_of_large_records_is_written(
         resource = ConfigResource(ResourceType.TOPIC, topics.checkpoints, incremental_configs=[entry])
         [altered] = client.incremental_alter_configs([resource]).values()
         altered.result()
-        until(lambda: batch_bytes(client, topics) < limit, "the limit")  # it is in force some time later
-    size = batch_bytes(client, topics)
+        until(
+            lambda: output_limits(client, topics).batch < limit, "the limit"
+        )  # it is in force some time later
+    size = output_limits(client, topics).batch
     producer = transactional_producer(
         config.kafka, config.worker, "worker", LARGEST_DEAD_LETTER, batch_bytes=size
     )

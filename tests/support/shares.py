@@ -8,8 +8,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from pipeline.records.fields import FEATURES_LENGTH
+from pipeline.records.largest import MAX_SHARES_BYTES
 from pipeline.records.outputs import EffectSums, EntityCounts, Example, Share
-from pipeline.task.inbox import MAX_SHARES_BYTES, Inbox
+from pipeline.task.inbox import Inbox
 
 
 class ReceivedShare(NamedTuple):

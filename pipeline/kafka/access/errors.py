@@ -63,6 +63,7 @@ ERROR_CLASSES: Final[Mapping[str, Collection[int]]] = MappingProxyType(
         "coordinator": COORDINATOR_ERRORS,
         "leader": LEADER_ERRORS,
         "connection": CONNECTION_ERRORS,
+        "too_large": {KafkaError.MSG_SIZE_TOO_LARGE},
     }
 )
 """Codes by the kind of error, see `error_class`."""
@@ -95,6 +96,11 @@ def error_class(error: KafkaException) -> str:
     if code == KafkaError._TIMED_OUT:
         return "timeout"
     return next((name for name, codes in ERROR_CLASSES.items() if code in codes), "other")
+
+
+def is_too_large(error: KafkaException) -> bool:
+    """Return whether a record is larger than its topic, or the client, takes."""
+    return error_class(error) == "too_large"
 
 
 def is_partition_end(error: KafkaError) -> bool:

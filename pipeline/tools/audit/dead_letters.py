@@ -11,6 +11,7 @@ import msgspec
 
 from pipeline.join.identity import Identity, identify_by
 from pipeline.kafka.registry import decoders_of
+from pipeline.records.dead_letter import Original
 from pipeline.records.decoding import decode_value
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
@@ -18,6 +19,28 @@ from pipeline.records.names import ERROR_HEADERS, JOIN_FAULTS, MESSAGE_FAULTS, T
 from pipeline.records.schemas import NOT_REGISTERED
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage
+
+
+class Kept(NamedTuple):
+    """What a dead letter that is cut has of its message."""
+
+    original: Original
+    """What is known of the message's value."""
+    key: int
+    """Bytes of the key."""
+    value: int
+    """Bytes of the value."""
+    headers: bool
+    """Whether it has the headers."""
+
+    def part(self, message: RawMessage) -> RawMessage:
+        """Return the same part of a message."""
+        key, value, headers = message.key, message.value, message.headers if self.headers else ()
+        return message._replace(
+            key=None if key is None else key[: self.key],
+            value=None if value is None else value[: self.value],
+            headers=headers,
+        )
 
 
 class DeadLetterDigest(NamedTuple):
@@ -28,6 +51,16 @@ class DeadLetterDigest(NamedTuple):
     digest: bytes
     unknown_schema: bool
     """Whether the reason is that the registry did not have the message's schema."""
+    kept: Kept | None
+    """None where it has all of its message."""
+
+    def belongs_to(self, message: RawMessage) -> bool:
+        """Return whether the dead letter has the bytes of a message."""
+        kept = self.kept
+        if kept is None:
+            return self.digest == _digest(message, message.headers)
+        part = kept.part(message)
+        return kept.original == Original.of(message.value) and self.digest == _digest(part, part.headers)
 
 
 class DeadLetters:
@@ -100,8 +133,9 @@ class DeadLetters:
             source.offset,
             _digest(source, dead_letter.headers),
             NOT_REGISTERED in (dead_letter.reason or ""),
+            _kept(dead_letter_message),
         )
-        if dead_letter.fault in (Fault.ORPHAN, Fault.MISMATCHED):
+        if dead_letter.fault in (Fault.ORPHAN, Fault.MISMATCHED) and dead_letter.original is None:
             self._add_unjoined(source)
 
     def unknown_schema(self, message: RawMessage) -> bool:
@@ -125,7 +159,7 @@ class DeadLetters:
         entry = self._open.pop((message.topic, message.offset), None)
         if entry is None:
             return None
-        if entry.digest != _digest(message, message.headers):
+        if not entry.belongs_to(message):
             expected = f"the bytes of {message.topic}, offset {message.offset}"
             self._result.add_difference(self._topic, entry.offset, expected, "other bytes, key or headers")
         return entry.fault
@@ -153,6 +187,14 @@ class DeadLetters:
 
     def _add_difference(self, source: RawMessage, expected: str, found: str) -> None:
         self._result.add_difference(self._topic, source.offset, expected, found)
+
+
+def _kept(dead_letter_message: DeadLetterMessage) -> Kept | None:
+    source, dead_letter = dead_letter_message
+    if dead_letter.original is None:
+        return None
+    sizes = len(source.key or b""), len(source.value or b"")
+    return Kept(dead_letter.original, *sizes, headers=bool(dead_letter.headers))
 
 
 def _digest(source: RawMessage, headers: Sequence[tuple[str, bytes | None]]) -> bytes:

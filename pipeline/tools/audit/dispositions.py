@@ -270,6 +270,8 @@ class InputDispositions:
             elif fault != record.fault:
                 self._doubt(source, f"a dead letter, {record.fault}", fault)
         elif fault is not None:
+            if fault in (Fault.ORPHAN, Fault.MISMATCHED):  # a dead letter that is cut does not tell the event
+                self._unjoined_events.add(self._input.identify(record))
             if fault not in (Fault.FUTURE, *JOIN_FAULTS):
                 self._doubt(source, "no dead letter, since the message is valid", f"a dead letter, {fault}")
         elif (saved := self._waiting.pop(source.offset, None)) is not None:

@@ -7,20 +7,17 @@ from collections.abc import Callable
 from typing import Final
 
 from pipeline.config.settings import Config, Join, Worker
-from pipeline.config.topics import Topics, topics_of
+from pipeline.config.topics import LEAST_OUTPUT, Topics, topics_of
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.broker_facts import broker_settings, newest_timestamp, topic_settings
-from pipeline.kafka.topics import check, existing_topics
-from pipeline.recovery.checkpoint_writer import CHUNK
+from pipeline.kafka.topics import Needs, check, existing_topics, needs_of
 from pipeline.tools.doctor.check import Check, worst
 
 WEEK: Final = 10_080
 """Minutes for which offsets are kept by default."""
-LEAST_MESSAGE: Final = CHUNK + 100_000
-"""Bytes of a message that outputs need: those of a chunk of a snapshot, and its headers."""
 AHEAD: Final = 5_000
 """Milliseconds by which records may be ahead of this machine's clock without a warning."""
 NAMES: Final = ("broker settings", "rights", "topics", "message size", "clock", "state")
@@ -57,7 +54,7 @@ def check_cluster(
     steps: tuple[Callable[[], Check], ...] = (
         lambda: check_broker_settings(config.worker, broker_settings(client)),
         lambda: _rights(client, config, topics),
-        lambda: _topics(client, topics),
+        lambda: _topics(client, topics, needs_of(config, topics)),
         lambda: _message_size(client, topics),
         lambda: check_clock(newest_timestamp(client, topics.inputs), config.join, time.time() * 1000),
         lambda: _state(config) if usable else Check("state", "skipped", "a worker cannot start here"),
@@ -148,10 +145,10 @@ def _rights(client: Admin, config: Config, topics: Topics) -> Check:
     return Check("rights", "failed", worst(checks, "rights", "").found, remedy)
 
 
-def _topics(client: Admin, topics: Topics) -> Check:
+def _topics(client: Admin, topics: Topics, needs: Needs) -> Check:
     checks = [
         Check("topics", "failed" if each.fatal else "warning", f"{each.topic}: {each.what}", each.remedy)
-        for each in check(client, topics)
+        for each in check(client, topics, needs)
     ]
     return worst(checks, "topics", f"all {len(topics.all)} are as they should be")
 
@@ -170,6 +167,6 @@ def _message_size(client: Admin, topics: Topics) -> Check:
             f"set it to {2**20} or more: snapshots and large records do not fit",
         )
         for topic, size in sizes.items()
-        if size < LEAST_MESSAGE
+        if size < LEAST_OUTPUT
     ]
     return worst(checks, name, f"the outputs take {min(sizes.values()):,} bytes or more")

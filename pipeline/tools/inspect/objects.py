@@ -68,6 +68,7 @@ def as_object(kind: Kind, message: ConsumerRecord, parse: Parse = msgspec.json.d
 def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
     dead_letter = read_dead_letter(message)
     headers = [(name, *encoded(value)) for name, value in dead_letter.headers]
+    original = dead_letter.original
     return {
         "fault": dead_letter.fault,
         "reason": dead_letter.reason,
@@ -77,6 +78,7 @@ def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
             "offset": dead_letter.offset,
         },
         "headers": [dict(zip(("name", "value", "encoding"), header, strict=True)) for header in headers],
+        **({} if original is None else {"cut_from": original._asdict()}),
     }
 
 

@@ -13,7 +13,7 @@ from pipeline.tools.times import instant
 
 PLACE_WIDTH: Final = 10
 NAME_WIDTH: Final = 22
-OWN: Final = ("fault", "reason", "source", "snapshot", "bytes")
+OWN: Final = ("fault", "reason", "source", "cut_from", "snapshot", "bytes")
 """Fields that are shown before those of the value."""
 FEW: Final = 8
 """Fields of an object that are shown without detail, at most."""
@@ -44,9 +44,7 @@ def show(record: Mapping[str, Any], *, detail: bool = False, features: Sequence[
 
 def _content(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields behind place and time; those of a value in JSON stand for themselves."""
-    shown = {
-        name: record[name] for name in ("fault", "reason", "source", "snapshot", "bytes") if name in record
-    }
+    shown = {name: record[name] for name in OWN if name in record}
     value = record.get("value")
     if record.get("encoding") == "json" and isinstance(value, dict):
         return shown | value

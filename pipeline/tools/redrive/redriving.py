@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,14 @@ from pipeline.kafka.types import ConsumerRecord
 from pipeline.log.partition_log import PartitionLog
 from pipeline.log.ranges import Watermarks
 from pipeline.log.reader import LogReader, Meter
-from pipeline.records.dead_letter import DeadLetterHeaders, is_redriven, read_dead_letter, redriven_headers
+from pipeline.records.dead_letter import (
+    DeadLetterHeaders,
+    Original,
+    is_redriven,
+    message_headers,
+    read_dead_letter,
+    redriven_headers,
+)
 from pipeline.tools.redrive.ledger import Ledger, RecordedDeadLetter, Selection
 
 MAX_DEAD_LETTERS: Final = 500
@@ -53,6 +60,14 @@ class Summary(msgspec.Struct):
     """Dead letters that are left out because they do not name a message of these inputs."""
     without_original: int
     """Those that were sent back with the time of the dead letter, since the original message is gone."""
+    lost: int
+    """Dead letters that are left out because they are cut, and the original message is gone."""
+
+
+Source: TypeAlias = tuple[str, int, int]
+"""Topic, partition and offset of a message."""
+Originals: TypeAlias = dict[Source, ConsumerRecord]
+"""The messages of dead letters, as far as they are still in their inputs."""
 
 
 class _Found(NamedTuple):
@@ -156,12 +171,13 @@ class Redrive:
             for each, offsets in self._ranges.items():
                 ledger = Ledger.parse(committed[each.partition].metadata)
                 log = PartitionLog(reader, self._topics, each.partition)
-                for found, end in self._batches(log, offsets, ledger):
+                for wanted, end in self._batches(log, offsets, ledger):
                     if stopping():
                         complete = False
                         break
+                    found, originals = self._with_originals(inputs, wanted, dry_run=dry_run)
                     if not dry_run:
-                        messages = self._messages(inputs, found)
+                        messages = self._messages(found, originals)
                         ledger = ledger.with_(msgspec.structs.replace(self._wanted, end=end))
                         group.send(messages, {each: CommittedOffset(end, ledger.text())})
                     for _, headers in found:
@@ -175,6 +191,7 @@ class Redrive:
             self._left_out["table"],
             self._left_out["foreign"],
             self._without_original,
+            self._left_out["lost"],
         )
 
     def _refuse_missing_rights(self, *, dry_run: bool) -> None:
@@ -200,7 +217,8 @@ class Redrive:
             headers = read_dead_letter(message)
             if self._takes(message, headers, ledger):
                 found.append(_Found(message, headers))
-                size += len(message.value() or b"") + len(message.key() or b"")
+                value = headers.original.length if headers.original else len(message.value() or b"")
+                size += value + len(message.key() or b"")
             if len(found) == MAX_DEAD_LETTERS or size > BYTES:
                 yield found, offset + 1
                 found, size = [], 0
@@ -225,51 +243,71 @@ class Redrive:
             return True
         return False
 
-    def _messages(self, inputs: LogReader, found: Sequence[_Found]) -> list[InputMessage]:
+    def _with_originals(
+        self, inputs: LogReader, found: list[_Found], *, dry_run: bool
+    ) -> tuple[list[_Found], Originals]:
+        """Return the original messages that are still there, and the dead letters that can be sent back.
+
+        One that is cut needs its original. Nobody needs those of others before they are sent.
+        """
+        needed = [each for each in found if not dry_run or each.headers.original is not None]
+        originals = self._originals(inputs, needed)
+        left = [each for each in found if each.headers.original is None or _source(each.headers) in originals]
+        self._left_out["lost"] += len(found) - len(left)
+        return left, originals
+
+    def _messages(self, found: Sequence[_Found], originals: Originals) -> list[InputMessage]:
         """Make the messages of dead letters again."""
-        times = self._original_times(inputs, found)
         messages = []
         for message, headers in found:
-            topic, key, source = (
-                headers.topic or "",
-                message.key(),
-                (headers.topic, headers.partition, headers.offset),
-            )
-            if source not in times:
-                self._without_original += 1
+            original = originals.get(_source(headers))
+            self._without_original += original is None
+            whole, own = message, message_headers(message)
+            if headers.original is not None and original is not None:
+                whole, own = original, original.headers() or ()
+            topic, key = headers.topic or "", whole.key()
             messages.append(
                 InputMessage(
                     topic,
                     headers.partition or 0 if key is None else partition_of(key, self._partitions[topic]),
                     key,
-                    message.value(),
-                    redriven_headers(message),
-                    times.get(source, message.timestamp()[1]),
+                    whole.value(),
+                    redriven_headers(own, message),
+                    (original or message).timestamp()[1],
                 )
             )
         return messages
 
-    def _original_times(
-        self, inputs: LogReader, found: Sequence[_Found]
-    ) -> dict[tuple[str | None, int | None, int | None], int]:
-        """Return the times of the original messages that are still there, by topic, partition and offset."""
-        wanted: dict[PartitionId, dict[int, bytes | None]] = defaultdict(dict)
-        for message, headers in found:
-            source = PartitionId(headers.topic or "", headers.partition or 0)
-            if source.partition < self._partitions[source.topic]:
-                wanted[source][headers.offset or 0] = message.key()
-        times: dict[tuple[str | None, int | None, int | None], int] = {}
-        for source, keys in wanted.items():
+    def _originals(self, inputs: LogReader, found: Sequence[_Found]) -> Originals:
+        """Return the original messages that are still there, by topic, partition and offset."""
+        wanted: dict[PartitionId, dict[int, _Found]] = defaultdict(dict)
+        for each in found:
+            topic, partition, offset = _source(each.headers)
+            if partition < self._partitions[topic]:
+                wanted[PartitionId(topic, partition)][offset] = each
+        originals: Originals = {}
+        for source, by_offset in wanted.items():
             log = PartitionLog(inputs, self._topics, source.partition)
-            for offset, (key, time) in _at(log, source.topic, sorted(keys)).items():
-                if key == keys[offset]:
-                    times[source.topic, source.partition, offset] = time
-        return times
+            for offset, message in _at(log, source.topic, sorted(by_offset)).items():
+                if _is_original(message, *by_offset[offset]):
+                    originals[source.topic, source.partition, offset] = message
+        return originals
 
 
-def _at(log: PartitionLog, topic: str, offsets: Sequence[int]) -> dict[int, tuple[bytes | None, int]]:
-    """Return key and time of the messages at some offsets, in their order, as far as there are any."""
-    found: dict[int, tuple[bytes | None, int]] = {}
+def _source(headers: DeadLetterHeaders) -> Source:
+    return headers.topic or "", headers.partition or 0, headers.offset or 0
+
+
+def _is_original(message: ConsumerRecord, dead_letter: ConsumerRecord, headers: DeadLetterHeaders) -> bool:
+    """Return whether a message is that of a dead letter: another one may have its offset in a new topic."""
+    if headers.original is not None:
+        return headers.original == Original.of(message.value())
+    return message.key() == dead_letter.key()
+
+
+def _at(log: PartitionLog, topic: str, offsets: Sequence[int]) -> dict[int, ConsumerRecord]:
+    """Return the messages at some offsets, in their order, as far as there are any."""
+    found: dict[int, ConsumerRecord] = {}
     place = 0
     while place < len(offsets):
         for message in log.messages(topic, offsets[place]):
@@ -277,7 +315,7 @@ def _at(log: PartitionLog, topic: str, offsets: Sequence[int]) -> dict[int, tupl
             while place < len(offsets) and offsets[place] < offset:
                 place += 1  # it is gone
             if place < len(offsets) and offsets[place] == offset:
-                found[offset] = message.key(), message.timestamp()[1]
+                found[offset] = message
                 place += 1
             if place == len(offsets) or offsets[place] - offset > FAR:
                 break

@@ -20,9 +20,11 @@ from pipeline.records.fields import Count
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import (
     EXCEPTION_HEADER,
+    LENGTH_HEADER,
     MESSAGE_HEADER,
     OFFSET_HEADER,
     PARTITION_HEADER,
+    SHA256_HEADER,
     TOPIC_HEADER,
     Fault,
 )
@@ -254,12 +256,18 @@ def _dead_letter_headers() -> Schema:
         PARTITION_HEADER: (number, "The message's partition in that topic, in decimal digits."),
         OFFSET_HEADER: (number, "The message's offset in that partition, in decimal digits."),
     }
+    digest: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    of_cut: dict[str, tuple[Schema, str]] = {
+        LENGTH_HEADER: (number, "Bytes of the message's value, if it was cut."),
+        SHA256_HEADER: (digest, "SHA-256 of the message's value, if it was cut."),
+    }
+    every = headers | of_cut
     return {
         "$schema": DIALECT,
         "title": "dead-letter-headers",
         "description": "The headers that a dead letter has behind those of the rejected message, as an "
-        "object of texts. Value and key are those of the message.",
+        "object of texts. Value and key are those of the message, or the beginnings where it was cut.",
         "type": "object",
-        "properties": {name: kind | {"description": says} for name, (kind, says) in headers.items()},
+        "properties": {name: kind | {"description": says} for name, (kind, says) in every.items()},
         "required": [*headers],
     }

@@ -10,10 +10,11 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigEntry, ConfigResource
 
 from pipeline.config.settings import Kafka
-from pipeline.config.topics import Topics
+from pipeline.config.topics import LEAST_OUTPUT, Topics
 from pipeline.kafka import topics
 from pipeline.kafka.access import errors
 from pipeline.kafka.access.connection import Admin
+from pipeline.recovery.checkpoint_writer import CHUNK
 
 
 class LaggingBroker:
@@ -86,4 +87,29 @@ def test_batches_fit_into_the_topics_of_outputs(limits: dict[str, int], size: in
         def settings(name: str) -> dict[str, str]:
             return {"max.message.bytes": str(limits.get(name, 4_194_304))}
 
-    assert topics.batch_bytes(cast("Admin", Broker(0)), Topics()) == size
+    assert topics.output_limits(cast("Admin", Broker(0)), Topics()).batch == size
+
+
+@pytest.mark.parametrize(
+    ("limits", "found"),
+    [
+        ({}, []),
+        ({"dead-letters": 1_048_588 + 4_096}, []),
+        ({"dead-letters": 1_048_588 + 4_095}, [("dead-letters", False)]),
+        ({"dead-letters": 1_048_588}, [("dead-letters", False)]),
+        ({"dead-letters": 16_384}, [("dead-letters", False)]),
+        ({"dead-letters": 16_383}, [("dead-letters", True)]),
+        ({"checkpoints": 999_999}, [("checkpoints", True)]),
+        ({"checkpoints": 1_000_000, "predictions": 1_000}, []),
+    ],
+)
+def test_outputs_take_what_has_to_be_written(limits: dict[str, int], found: list[tuple[str, bool]]) -> None:
+    """With headers, a dead letter is larger than a message; it is cut where it does not fit."""
+    names = Topics()
+    usual = dict.fromkeys(names.inputs, 1_048_588) | dict.fromkeys(names.outputs, 4_194_304)
+    settings = {name: {"max.message.bytes": str(size)} for name, size in (usual | limits).items()}
+    assert [(each.topic, each.fatal) for each in topics._sizes(names, settings)] == found
+
+
+def test_a_chunk_of_a_snapshot_fits_into_the_least_that_an_output_takes() -> None:
+    assert CHUNK + 50_000 < LEAST_OUTPUT

@@ -204,7 +204,7 @@ def test_series_of_partitions_end_with_the_session_and_what_was_counted_stays(cl
     before, clients = metrics(), [line for line in scrape(monitor) if 'client="consumer"' in line]
     monitor.session_ended()
     counted = {"input_records", "output_records", "outcomes", "dead_letters", "duplicates", "crowded_out"}
-    counted |= {"labels_before_interaction", "snapshots", "drift_alarms"}
+    counted |= {"labels_before_interaction", "snapshots", "drift_alarms", "dead_letters_cut"}
     kept = {f"forks_{name}_total" for name in counted} | {
         "forks_partition_state",
         "forks_restore_records_left",

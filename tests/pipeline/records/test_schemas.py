@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from pipeline.features.feature_set import EFFECTS
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
+from pipeline.records.dead_letter import LEAST_ROOM, dead_letter_record
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
 from pipeline.records.fields import FEATURES_LENGTH
@@ -32,7 +33,6 @@ from pipeline.records.outputs import (
     Prediction,
     Share,
 )
-from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
 from pipeline.task.state import (
     CORRECTED,
@@ -45,7 +45,7 @@ from pipeline.task.state import (
     SnapshotReference,
     State,
 )
-from pipeline.worker.encoder import RecordEncoder, dead_letter_headers
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.support.examples import examples
 from tests.support.record_strategies import WRITTEN, interactions, labels
@@ -195,14 +195,14 @@ def test_whatever_a_task_writes_is_valid(
 
 def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> None:
     own = [("trace", b"\xff"), ("empty", None)]
-    dead_letter = DeadLetter(
-        RawMessage("interactions", 3, 17, b"7", None, own), Fault.UNDECODABLE, "a tombstone"
-    )
-    headers = dead_letter_headers(dead_letter)
-    assert headers[:2] == own
-    about = {name: value.decode() for name, value in headers[2:] if isinstance(value, bytes)}
-    assert list(validator("dead-letter-headers").iter_errors(about)) == []
-    assert list(about) == schema("dead-letter-headers")["required"]
+    source, known = RawMessage("interactions", 3, 17, b"7", None, own), schema("dead-letter-headers")
+    for value, names in ((None, known["required"]), (b"x" * LEAST_ROOM, list(known["properties"]))):
+        whole = source._replace(value=value)
+        headers = dead_letter_record(whole, Fault.UNDECODABLE, "a tombstone", LEAST_ROOM).headers
+        assert headers[:2] == own
+        about = {name: value.decode() for name, value in headers[2:] if value is not None}
+        assert list(validator("dead-letter-headers").iter_errors(about)) == []
+        assert list(about) == names
     assert (about[ERROR + "partition"], about[ERROR + "offset"]) == ("3", "17")
 
 

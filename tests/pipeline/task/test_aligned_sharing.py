@@ -14,9 +14,10 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.features.feature_set import FeatureSet
 from pipeline.model.snapshot import pack
+from pipeline.records.largest import MAX_SHARES_BYTES
 from pipeline.records.outputs import EntityCounts, Share
 from pipeline.task.aligned_inbox import AlignedInbox
-from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES, MAX_SHARES_BYTES
+from pipeline.task.inbox import ALL_OUTCOMES, INBOX_BYTES
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, worker_steps

@@ -20,8 +20,9 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
+from pipeline.records.largest import MAX_SHARES_BYTES
 from pipeline.records.outputs import EntityCounts, Example, Outcome, Prediction, Share
-from pipeline.task.inbox import INBOX_BYTES, MAX_SHARES_BYTES, Inbox
+from pipeline.task.inbox import INBOX_BYTES, Inbox
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, rebuilt, worker_steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pipeline.records.dead_letter import Original
 from pipeline.records.encoding import encode
 from pipeline.records.names import REDRIVEN_HEADER
 from pipeline.tools.audit.state_check import UNRECORDED
@@ -180,3 +181,42 @@ def test_a_topic_that_retention_has_emptied_is_not_missed(run: Recording) -> Non
     assert run.audit(from_snapshot=True).findings == []
     run.log_start_offsets = {}
     assert run.audit(from_snapshot=True).findings[0].topic == "predictions"
+
+
+def cut(run: Recording, number: int, **original: object) -> None:
+    """Cut a dead letter to two bytes of its value."""
+    source, dead_letter = run.dead_letters[number]
+    known = Original.of(source.value)._replace(**original)  # type: ignore[arg-type]  # the values are of the fields' types
+    part = source._replace(value=None if source.value is None else source.value[:2])
+    run.dead_letters[number] = DeadLetterMessage(part, dead_letter._replace(original=known))
+
+
+def test_dead_letters_that_are_cut_belong_to_their_messages(run: Recording) -> None:
+    """Also those of labels, whose events are then known from the inputs alone."""
+    assert {"orphan", "mismatched"} <= {each.dead_letter.fault for each in run.dead_letters}
+    for number in range(len(run.dead_letters)):
+        cut(run, number)
+    assert run.findings() == []
+
+
+@pytest.mark.parametrize("original", [{"length": 10**6}, {"sha256": "0" * 64}])
+def test_a_dead_letter_that_is_cut_and_names_another_message_is_named(
+    run: Recording, original: dict[str, object]
+) -> None:
+    cut(run, 0, **original)
+    assert (run.first().topic, run.first().offset) == ("dead-letters", 0)
+
+
+@pytest.mark.parametrize("fault", ["orphan", "mismatched"])
+def test_a_repeated_label_is_known_though_the_dead_letter_of_the_first_is_cut(
+    run: Recording, fault: str
+) -> None:
+    number, letter = next(
+        (number, each.dead_letter)
+        for number, each in enumerate(run.dead_letters)
+        if each.dead_letter.fault == fault
+    )
+    cut(run, number)
+    at = next(at for at, each in enumerate(run.labels) if each.offset == letter.offset)
+    run.labels.insert(at + 1, run.labels[at]._replace(offset=run.labels[at].offset + 1))
+    assert [each for each in run.findings() if each.topic == "watch-labels"] == []
