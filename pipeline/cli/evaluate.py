@@ -129,6 +129,7 @@ def evaluate(
         "--permutation": permutation,
         "--label": label,
         "--label-delay": label_delay,
+        "--labels": labels,
         "--config": config,
     }
     flags = [] if delays is None else ["--delays" if delays else "--at-once"]
