@@ -142,7 +142,7 @@ class RequestDecoder:
         self._max_ahead = join.max_ahead
         keyed_by_event = stream.key_entity is None
         self._explores = serve.explore != "off"
-        left_out = {"timestamp", *CARRIED}
+        left_out = {"timestamp", "time_of_day", *CARRIED}
         if not (keyed_by_event or self._explores):
             left_out.add("event_id")
         fields = [field for field in interaction_fields(stream) if field.name not in left_out]

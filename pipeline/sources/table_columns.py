@@ -109,8 +109,9 @@ class TableFile:
             raise DataError(
                 f"{self.path}: {pointer} has values of the type {values.dtype}; ids are text or whole numbers"
             )
-        within = values.dtype == pl.String or values.drop_nulls().is_between(*ID_RANGE).all()
-        return column if within else column.cast(pl.String)
+        if values.dtype == pl.String or _are_64_bits(values):
+            return column
+        return column.cast(pl.String)
 
     def number(self, pointer: str) -> pl.Expr:
         """Return a column of numbers; true counts as 1, and what is no number is null."""
@@ -207,6 +208,14 @@ def _read_each(values: pl.Series, read: Callable[[Any], int]) -> pl.Series:
         except ValueError:
             found[value] = None
     return pl.Series([found[value] for value in values], dtype=pl.Int64)
+
+
+def _are_64_bits(values: pl.Series) -> bool:
+    """Return whether all whole numbers are within `ID_RANGE`."""
+    least, most = values.min(), values.max()
+    return not (isinstance(least, int) and isinstance(most, int)) or (
+        ID_RANGE[0] <= least and most <= ID_RANGE[1]
+    )
 
 
 def _are_whole(values: pl.Series) -> bool:

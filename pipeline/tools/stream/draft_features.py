@@ -19,6 +19,7 @@ from pipeline.tools.stream.draft_columns import (
     one_line,
     quoted,
 )
+from pipeline.tools.stream.draft_guess import Guess, span_of
 from pipeline.tools.stream.leaks import correlation, numbers_of, standardised, tells
 
 MAX_FEATURES: Final = 60
@@ -29,35 +30,38 @@ SOME: Final = 5_000
 """The same, of a column whose name says that it has codes."""
 CORRELATED: Final = 0.95
 """Correlation with the label from which on a number is taken for the label."""
+SPAN: Final = 0.999
+"""Correlation from which on a number is the time from an event to its label."""
 SKEWED: Final = 10.0
 """How many times its median a number exceeds once in twenty, where its logarithm is taken."""
 WORDS: Final = 3.0
 """Words of a text, on average, from which on it is no category."""
-_CODE: Final = re.compile(r"(^|_)(c\d+|code|type|zip|model|category|class|id|kind|hour|day|weekday)($|_)")
+_CODE: Final = re.compile(
+    r"(^|_)(c\d+|position|rank|slot|code|type|zip|model|category|class|id|kind|hour|day|weekday)($|_)"
+)
 _LATER: Final = re.compile(
     r"play|watch|dwell|click|like|view|conver|purchas|bought|success|on_time|target|(?<!du)ratio"
     r"|actual|finish|arriv|outcome|result|label"
 )
 
 
-def feature_lines(
-    columns: Sequence[Column], label: Column, names: Names, *, hour: str | None
-) -> Iterator[str]:
+def feature_lines(guess: Guess, names: Names, *, hour: str | None) -> Iterator[str]:
     """Yield the features in TOML, those that may tell the label as comments.
 
     Parameters
     ----------
-    columns
-        What may be features.
-    label
-        The column of labels.
+    guess
+        What columns may be.
     names
         The names that are taken.
     hour
         The encoding of the hour of events; None where it is not known.
     """
+    columns = guess.others
     found = [each for each in columns if _may_be_feature(each)]
-    told = leaks(found, label)
+    told = leaks(found, guess.labels[0])
+    if guess.time is not None and guess.known is not None:
+        told |= _spans(found, guess.times[0], guess.known)
     yield ""
     yield "# Keep those that are known when an event happens, and no others: a field that is only known"
     yield "# later, such as how long a video was played, would tell the label."
@@ -105,6 +109,23 @@ def leaks(columns: Sequence[Column], label: Column) -> dict[str, str]:
         if correlation(a + b, standard) >= 1.0 - 1e-9:
             found[first] = found[second] = f"{one_line(first)} and {one_line(second)} make the label"
     return found
+
+
+def _spans(columns: Sequence[Column], time: Column, known: Column) -> dict[str, str]:
+    """Return why columns are the time from an event to its label, by pointer."""
+    span = span_of(time, known)
+    spans = None if span is None else numbers_of(span)
+    standard = None if spans is None else standardised(spans)
+    if standard is None:
+        return {}
+    reason = f"it is the time from {one_line(time.pointer)} to {one_line(known.pointer)}"
+    return {
+        each.pointer: reason
+        for each in columns
+        if each.values.dtype.is_numeric()
+        if (numbers := _numbers(each)) is not None
+        if correlation(numbers, standard) >= SPAN
+    }
 
 
 def _numbers(column: Column) -> FloatArray | None:

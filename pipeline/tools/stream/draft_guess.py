@@ -40,6 +40,7 @@ _LABEL: Final = re.compile(
     re.IGNORECASE,
 )
 """Names that say what a column may be."""
+_PROPENSITY: Final = re.compile(r"^(?!target).*propensit|(action|logging|policy)_?prob", re.IGNORECASE)
 _UNNAMED: Final = re.compile(r"/column_\d+$")
 
 
@@ -75,6 +76,8 @@ class Guess(NamedTuple):
     clock: Column | None
     """The times of the day, where the time of events is the day alone."""
     labels: Sequence[Column]
+    propensity: Column | None
+    """The probability with which what is shown was chosen."""
     others: Sequence[Column]
     """Fields that may be features."""
     columns: Sequence[Column]
@@ -139,11 +142,32 @@ def guess_columns(path: Path, columns: Sequence[Column], known: Known) -> Guess:
     ids = ids if not said else [*said, *(each for each in ids if each not in said)]
     labels = [each for each in labels if each not in entities]
     more_ids = [each for each in ids[len(entities) :] if _ID.search(each.pointer)]
-    used = {each.pointer for each in (*events, *entities, *times, *labels[:1], *([clock] if clock else []))}
+    chances = (each for each in others if _PROPENSITY.search(each.name) and _is_probability(each))
+    propensity = next((each for each in chances if each not in labels[:1]), None)
+    used = {
+        each.pointer
+        for each in (
+            *events,
+            *entities,
+            *times,
+            *labels[:1],
+            *(each for each in (clock, propensity) if each is not None),
+        )
+    }
     features = [each for each in others if each.pointer not in used]
     later = (each for each in times[1:] if _KNOWN.search(each.pointer) and _is_later(times[0], each))
     return Guess(
-        events, entities, more_ids, times, guess, next(later, None), clock, labels, features, columns
+        events,
+        entities,
+        more_ids,
+        times,
+        guess,
+        next(later, None),
+        clock,
+        labels,
+        propensity,
+        features,
+        columns,
     )
 
 
@@ -235,6 +259,12 @@ def _may_be_entity(column: Column) -> bool:
     text = values.dtype == pl.String and not (_UNNAMED.search(pointer) or _TIME.search(pointer))
     some = not is_unique(column) and column.distinct > 1
     return is_id(column) and some and (named or text) and WITHOUT_ID * values.null_count() <= len(values)
+
+
+def _is_probability(column: Column) -> bool:
+    """Whether numbers are above 0, and 1 at most."""
+    values = column.values.drop_nulls()
+    return values.dtype.is_numeric() and bool(((values > 0) & (values <= 1)).all())
 
 
 def _is_number_of(column: Column) -> bool:

@@ -70,11 +70,7 @@ def draft(path: Path, name: str, known: Known = NOTHING_KNOWN) -> str:
 
 
 def _lines(name: str, found: Guess) -> Iterator[str]:
-    event = found.events[0].pointer if found.events else _new_pointer("/event_id", found.columns)
     label, names = found.labels[0], Names()
-    time = found.times[0].pointer if found.time else _new_pointer("/time", found.columns)
-    guess = found.time or TimeGuess("ms")
-    known = found.known
     yield f'name = "{name}"'
     yield ""
     if found.entities:
@@ -88,6 +84,25 @@ def _lines(name: str, found: Guess) -> Iterator[str]:
     yield ""
     yield "[interactions]"
     yield f'topic = "{name}-interactions"'
+    yield from _interaction_lines(found)
+    yield ""
+    yield "[labels]"
+    yield f'topic = "{name}-labels"'
+    yield from _label_lines(found)
+    yield ""
+    yield "[target]"
+    yield from _target_lines(label, names.take(label.name))
+    yield from feature_lines(found, names, hour=_hour(found))
+
+
+def _event_id(found: Guess) -> str:
+    return found.events[0].pointer if found.events else _new_pointer("/event_id", found.columns)
+
+
+def _interaction_lines(found: Guess) -> Iterator[str]:
+    """Yield where the fields of interactions are."""
+    event, guess, known = _event_id(found), found.time or TimeGuess("ms"), found.known
+    time = found.times[0].pointer if found.time else _new_pointer("/time", found.columns)
     if not found.events:
         yield "# No column looks like an id and differs in each row: a replay numbers the rows."
     yield f"event_id = {quoted(event)}"
@@ -99,9 +114,15 @@ def _lines(name: str, found: Guess) -> Iterator[str]:
         yield "# No column looks like a time: in a table, rows are in the order of time. Messages need one."
     yield f"time = {quoted(time)}"
     yield from _time_lines(guess, found.clock)
-    yield ""
-    yield "[labels]"
-    yield f'topic = "{name}-labels"'
+    if found.propensity is not None:
+        yield "# The probability with which what is shown was chosen: no feature, but carried for reports."
+        yield f"propensity = {quoted(found.propensity.pointer)}"
+
+
+def _label_lines(found: Guess) -> Iterator[str]:
+    """Yield where the fields of labels are."""
+    event, guess, known = _event_id(found), found.time or TimeGuess("ms"), found.known
+    label = found.labels[0]
     yield f"event_id = {quoted(event)}"
     if known is None:
         yield "# No column looks like the time of labels: a replay sends them --label-delay later."
@@ -117,10 +138,6 @@ def _lines(name: str, found: Guess) -> Iterator[str]:
         yield "# Which of the two is positive is a guess."
         signals = ", ".join(f"{quoted(text)} = {count:g}" for text, count in _signals(label).items())
         yield f"signals = {{ {signals} }}"
-    yield ""
-    yield "[target]"
-    yield from _target_lines(label, names.take(label.name))
-    yield from feature_lines(found.others, label, names, hour=_hour(found))
 
 
 def _time_lines(guess: TimeGuess, clock: Column | None) -> Iterator[str]:

@@ -140,3 +140,15 @@ def test_typed_times_say_their_zone_or_the_draft_does(zone: str | None, tmp_path
     assert events.frame["timestamp"].to_list() == MILLISECONDS
     bare = Stream.model_validate(tomllib.loads(text.replace('utc_offset = "+00:00"\n', "")))
     assert (read_rows(path, bare, 0).skipped == {"no_time": 90}) == (zone is None)
+
+
+def test_a_duration_that_ends_when_the_label_is_known_is_no_feature(tmp_path: Path) -> None:
+    column = [time.isoformat() for time in TIMES]
+    later = [(time + timedelta(minutes=5 + number % 13)).isoformat() for number, time in enumerate(TIMES)]
+    seconds = [60 * (5 + number % 13) for number in range(len(TIMES))]
+    stream, text, _ = drafted(tmp_path, column, dropoff_time=later, lasted=seconds)
+    assert (stream.interactions.time, stream.labels.time) == ("/at_time", "/dropoff_time")
+    assert "# Left out, as it is the time from /at_time to /dropoff_time:\n# lasted = " in text
+    assert set(stream.features) == {"hour_of_day", "price"}
+    stream, _, _ = drafted(tmp_path, later, dropoff_time=column, lasted=seconds)
+    assert stream.labels.time != "/dropoff_time"

@@ -253,3 +253,27 @@ def test_one_id_or_none_is_enough_and_other_fields_are_named_as_features(tmp_pat
     stream, *_ = drafted(tmp_path, without)
     assert not stream.entities
     assert [*stream.features] == ["hour_of_day", "load", "mode"]
+
+
+def test_propensities_and_positions_are_known_by_their_names(tmp_path: Path) -> None:
+    rows = [
+        clicks(number)
+        | {"propensity": 0.1 + number % 3 / 10, "position": 1 + number % 5, "score": 0.3 * number}
+        for number in range(60)
+    ]
+    stream, _, path = drafted(tmp_path, rows)
+    assert stream.interactions.propensity == "/propensity"
+    assert stream.features["position"].kind == "category"
+    assert stream.features["score_value"].kind == "number"
+    assert "propensity" not in stream.features
+    assert len(read_rows(path, stream, 0)) == 60
+    rows = [each | {"propensity": 3.0} for each in rows]
+    assert drafted(tmp_path, rows)[0].interactions.propensity is None
+
+
+def test_the_last_column_is_no_label_if_it_has_ids_or_one_value(tmp_path: Path) -> None:
+    rows = [{"x": number % 7, "won": number % 2, "shop_id": 3 + number % 4} for number in range(60)]
+    assert drafted(tmp_path, rows)[0].labels.value == "/won"
+    same = [{"x": number % 7, "click": 0} for number in range(60)]
+    with pytest.raises(DataError, match="/click looks like the label, but has one value alone"):
+        drafted(tmp_path, same)
