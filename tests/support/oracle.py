@@ -12,6 +12,8 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, Slate
+from pipeline.records.names import CLOCK_FAULTS, Fault
+from pipeline.task.input_clock import MOST_BEHIND
 from tests.support.builders import Inputs
 from tests.support.entries import Entry
 
@@ -50,13 +52,65 @@ class ExpectedRun:
         return (record.event_id, record.ids[1]) if self.slates else record.event_id
 
 
-def merged_entries(given: Inputs) -> list[Entry]:
+def verdicts(times: Sequence[int], settings: JoinSettings, unconfirmed: str = "waits") -> list[str]:
+    """Return what becomes of the messages of an input: "accepted", "future", "past", or "waits" for the next.
+
+    Those that cannot be used have a time of -1, and are "unusable". A jump that no message confirms
+    or refutes is `unconfirmed`.
+    """
+    found: list[str] = []
+    for number, time in enumerate(times):
+        before = list(zip(found, times[:number], strict=True))
+        clock = None
+        for verdict, other in before:
+            if verdict == "accepted" and (
+                clock is None or other > clock or other < clock - settings.max_behind
+            ):
+                clock = other
+        judged = [verdict for verdict in found if verdict in {"accepted", "past"}]
+        refused_in_a_row = len(judged) - max(
+            (n + 1 for n, each in enumerate(judged) if each != "past"), default=0
+        )
+        following = [other for other in times[number + 1 :] if other >= 0]
+        if "waits" in found:
+            found.append("waits")
+        elif time < 0:
+            found.append("unusable")
+        elif clock is None or clock - settings.max_behind <= time <= clock + settings.max_jump:
+            found.append("accepted")
+        elif time < clock:
+            found.append("past" if refused_in_a_row < MOST_BEHIND else "accepted")
+        else:
+            silent = 0
+            while silent < len(following) and following[silent] < clock - settings.max_behind:
+                silent += 1
+            if silent >= MOST_BEHIND:
+                found.append("future")
+            elif silent == len(following):
+                found.append(unconfirmed)
+            else:
+                confirmed = following[silent] >= time - settings.max_jump
+                found.append("accepted" if confirmed else "future")
+    return found
+
+
+def _judged(entries: Sequence[Entry], settings: JoinSettings) -> list[Entry]:
+    """Return the messages of an input that has ended, some of which are refused for their time."""
+    times = [-1 if isinstance(each.record, RejectedRecord) else each.record.timestamp for each in entries]
+    return [
+        entry if verdict not in {*CLOCK_FAULTS} else entry._replace(record=RejectedRecord(Fault(verdict), ""))
+        for entry, verdict in zip(entries, verdicts(times, settings, "accepted"), strict=True)
+    ]
+
+
+def merged_entries(given: Inputs, settings: JoinSettings) -> list[Entry]:
     """Both inputs as one: by the largest time so far in the own input, labels first, then by offset.
 
     This is the order in which a merge takes them that always takes the smaller of two heads.
     """
     timed = []
-    for first, entries in ((0, given.labels), (1, given.interactions)):
+    for first, read in ((0, given.labels), (1, given.interactions)):
+        entries = _judged(read, settings)
         times = [-1 if isinstance(each.record, RejectedRecord) else each.record.timestamp for each in entries]
         timed += [
             (time, first, entry.source.offset, entry)
@@ -66,9 +120,9 @@ def merged_entries(given: Inputs) -> list[Entry]:
 
 
 def expected_run(given: Inputs, settings: JoinSettings, *, slates: bool = False) -> ExpectedRun:
-    """Return what the join has to do with inputs that hold no jumps."""
+    """Return what the join has to do with inputs."""
     result, now = ExpectedRun(slates=slates), -1
-    for entry in merged_entries(given):
+    for entry in merged_entries(given, settings):
         source, record = entry.source, entry.record
         result.counters["labels" if source.topic == "watch-labels" else "interactions"] += 1
         if isinstance(record, RejectedRecord):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
+from pipeline.records.names import Fault
 from pipeline.task.state import CORRECTED, COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
@@ -120,7 +121,8 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         watched != majority(watched),
     )
     delays = events["label_timestamp"] - events["timestamp"]
-    there = [name for name in (*TABLE_COUNTERS, ITEMS) if any(name in count.after for count in counts)]
+    rare = (*TABLE_COUNTERS, Fault.PAST.value, ITEMS)
+    there = [name for name in rare if any(name in count.after for count in counts)]
     names = (*COUNTERS, *there)
     return Report(
         events=found["predictions"],
