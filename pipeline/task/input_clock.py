@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord, looks_like
 from pipeline.records.names import Fault
 
-MOST_BEHIND: Final = 100
-"""Messages in a row that are refused for lying too far behind. Then the clock was wrong, not theirs."""
+JUDGES: Final = 100
+"""Messages behind a jump whose majority decides about it. The clock was wrong, too, if those that lie too far
+behind outnumber the others by so many."""
 _THOUSAND: Final = 1_000
 
 
 class InputClock:
     """The largest timestamp accepted of an input of a partition, which judges the next ones.
 
-    - A timestamp more than `max_jump` ahead is a jump. It counts if the next message confirms it: one that
-      lies at most `max_jump` before it, or after it. Any other refutes it, unless it is too far behind.
+    - A timestamp more than `max_jump` ahead is a jump. It counts if, of the next `JUDGES` messages, more
+      confirm it than refute it. Those confirm it that lie at most `max_jump` before it, or after it; others
+      refute it, unless they lie too far behind. At the end of the input, fewer decide.
     - A timestamp more than `max_behind` behind is refused, and moves nothing.
 
     So each verdict follows from the messages in their order, however they are cut into batches.
@@ -32,17 +34,17 @@ class InputClock:
     time
         The largest timestamp accepted; None before the first.
     ahead
-        The last message's, if it was refused for its jump. The next message may still confirm it.
+        The last message's, if it was refused for its jump. At the end of the input, it confirms the next one.
     behind
-        How many messages in a row were refused for lying too far behind.
+        By how many the messages refused for lying too far behind outnumber those accepted.
 
     Examples
     --------
     >>> clock = InputClock(max_jump=1_000, max_behind=2_000, time=50_000)
-    >>> [verdict and verdict.fault.value for verdict in clock.judge([7, 90_000, 50_001, 90_000, 90_001])]
-    ['past', 'future', None, None, None]
-    >>> clock.judge([150_000])  # waits for the next message
+    >>> clock.judge([90_000])  # waits for the next messages
     []
+    >>> [verdict and verdict.fault.value for verdict in clock.judge([7, 90_000, 50_001, 90_000], present=0)]
+    ['past', 'future', None, None]
     """
 
     __slots__ = ("_max_behind", "_max_jump", "ahead", "behind", "time")
@@ -64,9 +66,10 @@ class InputClock:
 
     def accept(self, time: int) -> None:
         """Take over a timestamp that counts."""
-        if self.time is None or not self.time - self._max_behind <= time <= self.time:
-            self.time = time
-        self.ahead, self.behind = None, 0
+        self.ahead, self.behind = None, max(0, self.behind - 1)
+        if self.time is not None and time < self.time - self._max_behind:
+            self.time, self.behind = time, 0
+        self.time = time if self.time is None else max(self.time, time)
 
     def refuse(self, time: int) -> None:
         """Note a timestamp that was refused: for its jump, or because it lies too far behind."""
@@ -97,18 +100,19 @@ class InputClock:
         steps = usable - np.concatenate([[usable[0] if self.time is None else self.time], latest[:-1]])
         if steps.min() < -self._max_behind or steps.max() > self._max_jump:
             return False
-        self.time, self.ahead, self.behind = int(latest[-1]), None, 0
+        self.time, self.ahead, self.behind = int(latest[-1]), None, max(0, self.behind - len(usable))
         return True
 
-    def judge(self, times: Sequence[int], unconfirmed: bool | None = None) -> list[RejectedRecord | None]:
-        """Judge messages one after the other, up to a jump that the next message has yet to confirm.
+    def judge(self, times: Sequence[int], present: int | None = None) -> list[RejectedRecord | None]:
+        """Judge messages one after the other, up to a jump that the next messages have yet to confirm.
 
         Parameters
         ----------
         times
             In milliseconds, `NO_TIMESTAMP` of what cannot be used.
-        unconfirmed
-            Whether a jump counts behind which no message confirms or refutes it; None to wait for one.
+        present
+            None where more messages may come. At the end of the input, the time from which a jump counts that
+            no message confirms or refutes.
 
         Returns
         -------
@@ -125,9 +129,7 @@ class InputClock:
                 refused = self._past(time)
                 self.refuse(time)
             elif self._is_jump(time):
-                confirmed = self._confirmed(times, number)
-                if confirmed is None:
-                    confirmed = unconfirmed
+                confirmed = self._confirmed(times, number, present)
                 if confirmed is None:
                     break
                 if confirmed:
@@ -141,30 +143,31 @@ class InputClock:
         return verdicts
 
     def _is_past(self, time: int) -> bool:
-        return self.time is not None and time < self.time - self._max_behind and self.behind < MOST_BEHIND
+        return self.time is not None and time < self.time - self._max_behind and self.behind < JUDGES
 
     def _is_jump(self, time: int) -> bool:
-        """Whether a timestamp is a jump, unless it confirms the one that was refused last."""
-        return (
-            self.time is not None
-            and time > self.time + self._max_jump
-            and (self.ahead is None or time < self.ahead - self._max_jump)
-        )
+        return self.time is not None and time > self.time + self._max_jump
 
-    def _confirmed(self, times: Sequence[int], jump: int) -> bool | None:
-        """Whether the messages behind a jump confirm it; None if they do not say."""
+    def _confirmed(self, times: Sequence[int], jump: int, present: int | None) -> bool | None:
+        """Whether most messages behind a jump confirm it; None if more have to come."""
         assert self.time is not None
-        silent = 0
+        judges = confirming = refuting = 0
+        least, known = times[jump] - self._max_jump, self.time - self._max_behind
         for number in range(jump + 1, len(times)):
             other = times[number]
             if other == NO_TIMESTAMP:
                 continue
-            if other >= times[jump] - self._max_jump:
-                return True
-            silent += 1
-            if other >= self.time - self._max_behind or silent == MOST_BEHIND:
-                return False
-        return None
+            judges += 1
+            confirming += other >= least
+            refuting += known <= other < least
+            if judges == JUDGES or max(confirming, refuting) > JUDGES // 2:
+                return confirming > refuting
+        if present is None:
+            return None
+        if confirming or refuting:
+            return confirming > refuting
+        confirms_last = self.ahead is not None and self.ahead <= times[jump] + self._max_jump
+        return times[jump] >= present or confirms_last
 
     def _past(self, time: int) -> RejectedRecord:
         assert self.time is not None

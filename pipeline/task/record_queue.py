@@ -44,7 +44,7 @@ class Position(msgspec.Struct):
     ahead: WrittenCount | None = None
     """Timestamp of the last message, if it was refused for jumping too far ahead; else null."""
     behind: WrittenCount | msgspec.UnsetType = msgspec.UNSET
-    """How many messages in a row were refused for lying too far behind. Absent where there are none."""
+    """By how many the messages refused for lying too far behind outnumber those accepted. Absent for 0."""
 
     @classmethod
     def of(cls, offset: int, clock: InputClock) -> Position:
@@ -56,7 +56,7 @@ class RecordQueue:
     """A queue of decoded messages that knows whether more may come.
 
     Messages of a wrong clock are refused, so that it cannot push stream time ahead and let everything expire:
-    see `InputClock`. A jump, and what comes behind it, is no part of the queue until the next message decides
+    see `InputClock`. A jump, and what comes behind it, is no part of the queue until the next messages decide
     about it, or the input ends.
 
     Parameters
@@ -64,7 +64,7 @@ class RecordQueue:
     position
         The first message to be fed.
     max_jump
-        How far a message may be ahead of the clock, unless the next one confirms it, in milliseconds.
+        How far a message may be ahead of the clock, unless the next ones confirm it, in milliseconds.
     max_behind
         How far it may be behind.
     """
@@ -111,7 +111,7 @@ class RecordQueue:
     def at_end(self) -> bool:
         """Whether the input is known to hold nothing beyond what was fed.
 
-        With it set, a jump that waits is accepted: nothing will refute it.
+        With it set, a jump that waits is accepted unless messages behind it refute it.
         """
         return self._at_end
 
@@ -119,7 +119,7 @@ class RecordQueue:
     def at_end(self, ended: bool) -> None:
         self._at_end = ended
         if ended:
-            self._decide(unconfirmed=True)
+            self._decide(present=0)
 
     def pause(self, present: int) -> None:
         """Note that the input is at its end for now.
@@ -127,15 +127,14 @@ class RecordQueue:
         Parameters
         ----------
         present
-            A jump that waits is accepted from this time on, in milliseconds, and else refused.
+            A jump that no message confirms or refutes counts from this time on, in milliseconds.
         """
-        if self.waiting is not None:
-            self._decide(unconfirmed=self.waiting >= present)
         self._at_end = True
+        self._decide(present)
 
     @property
     def waiting(self) -> int | None:
-        """Timestamp of a jump that the next message has yet to confirm; None without one."""
+        """Timestamp of a jump that the next messages have yet to confirm; None without one."""
         return self._times[self._decided] if self._decided < len(self._times) else None
 
     def feed(self, decoded: Decoded) -> None:
@@ -158,9 +157,9 @@ class RecordQueue:
         else:
             self._decide()
 
-    def _decide(self, unconfirmed: bool | None = None) -> None:
-        """Accept or refuse messages, up to a jump that the next message has yet to confirm."""
-        for verdict in self._fed_clock.judge(self._times[self._decided :], unconfirmed):
+    def _decide(self, present: int | None = None) -> None:
+        """Accept or refuse messages, up to a jump that the next messages have yet to confirm."""
+        for verdict in self._fed_clock.judge(self._times[self._decided :], present):
             at = self._decided
             if verdict is not None:
                 self._refused[_offset(self._messages[at])] = self._times[at]

@@ -166,14 +166,14 @@ class ConsumerSource:
             if queue is None:
                 continue
             share = self._share()
-            if not input_.paused and (len(queue) > self._max_read_ahead or queue.bytes > share):
+            waits = not len(queue)  # perhaps for messages that confirm a jump
+            if not (input_.paused or waits) and (len(queue) > self._max_read_ahead or queue.bytes > share):
                 self._consumer.pause([TopicPartition(*topic_partition)])
                 input_.paused = True
             elif (
                 input_.paused
                 and not input_.held
-                and len(queue) < self._max_read_ahead // 2
-                and queue.bytes <= share // 2
+                and (waits or (len(queue) < self._max_read_ahead // 2 and queue.bytes <= share // 2))
             ):
                 self._resume(topic_partition, input_)
 

@@ -13,7 +13,7 @@ from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, Slate
 from pipeline.records.names import CLOCK_FAULTS, Fault
-from pipeline.task.input_clock import MOST_BEHIND
+from pipeline.task.input_clock import JUDGES
 from tests.support.builders import Inputs
 from tests.support.entries import Entry
 
@@ -60,18 +60,15 @@ def verdicts(times: Sequence[int], settings: JoinSettings, unconfirmed: str = "w
     """
     found: list[str] = []
     for number, time in enumerate(times):
-        before = list(zip(found, times[:number], strict=True))
-        clock = None
-        for verdict, other in before:
-            if verdict == "accepted" and (
-                clock is None or other > clock or other < clock - settings.max_behind
-            ):
-                clock = other
-        judged = [verdict for verdict in found if verdict in {"accepted", "past"}]
-        refused_in_a_row = len(judged) - max(
-            (n + 1 for n, each in enumerate(judged) if each != "past"), default=0
-        )
-        following = [other for other in times[number + 1 :] if other >= 0]
+        clock, behind = None, 0
+        for verdict, other in zip(found, times[:number], strict=True):
+            if verdict == "accepted":
+                behind = max(0, behind - 1)
+                if clock is not None and other < clock - settings.max_behind:
+                    clock, behind = other, 0
+                clock = other if clock is None else max(clock, other)
+            behind += verdict == "past"
+        following = [other for other in times[number + 1 :] if other >= 0][:JUDGES]
         if "waits" in found:
             found.append("waits")
         elif time < 0:
@@ -79,18 +76,25 @@ def verdicts(times: Sequence[int], settings: JoinSettings, unconfirmed: str = "w
         elif clock is None or clock - settings.max_behind <= time <= clock + settings.max_jump:
             found.append("accepted")
         elif time < clock:
-            found.append("past" if refused_in_a_row < MOST_BEHIND else "accepted")
+            found.append("past" if behind < JUDGES else "accepted")
         else:
-            silent = 0
-            while silent < len(following) and following[silent] < clock - settings.max_behind:
-                silent += 1
-            if silent >= MOST_BEHIND:
-                found.append("future")
-            elif silent == len(following):
-                found.append(unconfirmed)
+            confirming = sum(other >= time - settings.max_jump for other in following)
+            behind_all = sum(other < clock - settings.max_behind for other in following)
+            refuting = len(following) - confirming - behind_all
+            certain = len(following) == JUDGES or max(confirming, refuting) > JUDGES // 2
+            if not certain and unconfirmed == "waits":
+                found.append("waits")
+            elif confirming or refuting or certain:
+                found.append("accepted" if confirming > refuting else "future")
             else:
-                confirmed = following[silent] >= time - settings.max_jump
-                found.append("accepted" if confirmed else "future")
+                refused = [
+                    other
+                    for verdict, other in zip(found, times[:number], strict=True)
+                    if verdict in {"future", "accepted"}
+                ]
+                last = next((v for v in reversed(found) if v in {"future", "accepted"}), "")
+                again = last == "future" and refused[-1] <= time + settings.max_jump
+                found.append("accepted" if again else unconfirmed)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.task.input_clock import MOST_BEHIND, InputClock
+from pipeline.task.input_clock import JUDGES, InputClock
 from tests.support.builders import join_settings
 from tests.support.oracle import verdicts
 
@@ -25,8 +26,8 @@ def clock(time: int | None = None, ahead: int | None = None) -> InputClock:
     return InputClock(JUMP, BEHIND, time, ahead)
 
 
-def judged(times: Sequence[int], of: InputClock | None = None, unconfirmed: bool | None = None) -> list[str]:
-    found = (of or clock()).judge(times, unconfirmed)
+def judged(times: Sequence[int], of: InputClock | None = None, present: int | None = None) -> list[str]:
+    found = (of or clock()).judge(times, present)
     names = [
         refused.fault.value if refused else "unusable" if time == NO_TIMESTAMP else "accepted"
         for refused, time in zip(found, times[: len(found)], strict=True)
@@ -42,15 +43,14 @@ times = st.lists(
     | st.builds(lambda n: 50_000 + 90 * n, near),
     max_size=30,
 )
-runs = st.lists(st.tuples(times, st.sampled_from([1, 1, MOST_BEHIND - 1, MOST_BEHIND + 1])), max_size=4).map(
+runs = st.lists(st.tuples(times, st.sampled_from([1, 1, JUDGES - 1, JUDGES + 1])), max_size=4).map(
     lambda parts: [time for part, copies in parts for time in part[:2] * copies + part[2:]]
 )
 
 
-@given(times=times | runs, unconfirmed=st.sampled_from([None, True, False]))
-def test_verdicts_are_those_of_a_slow_search(times: list[int], unconfirmed: bool | None) -> None:
-    said = {None: "waits", True: "accepted", False: "future"}[unconfirmed]
-    assert judged(times, unconfirmed=unconfirmed) == verdicts(times, SETTINGS, said)
+@given(times=times | runs, end=st.sampled_from([(None, "waits"), (0, "accepted"), (10**9, "future")]))
+def test_verdicts_are_those_of_a_slow_search(times: list[int], end: tuple[int | None, str]) -> None:
+    assert judged(times, present=end[0]) == verdicts(times, SETTINGS, end[1])
 
 
 @given(times=times | runs)
@@ -83,34 +83,56 @@ def test_what_is_no_jump_is_taken_over_at_once_however_long_it_takes(steps: list
     [
         ([NOW, 0, NOW + 1], "accepted past accepted"),
         ([0, NOW, NOW + 1, 0, NOW + 2], "accepted accepted accepted past accepted"),  # the first is wrong
+        ([0, NOW, 0, NOW + 1, NOW + 2], "accepted accepted past accepted accepted"),
         ([NOW, 0, NOW + MONTH, 0, NOW + MONTH + 5], "accepted past accepted past accepted"),
         ([NOW, NOW + MONTH, NOW + 5], "accepted future accepted"),  # a wrong clock
+        ([NOW, NOW + MONTH, NOW + MONTH, NOW + 5, NOW + 6], "accepted future future accepted accepted"),
         ([NOW, NOW + 2 * MONTH, NOW + MONTH, NOW + 1], "accepted future future accepted"),
-        ([NOW + n * MONTH for n in range(6)], "accepted accepted accepted accepted accepted waits"),
+        ([NOW + n * MONTH for n in range(6)], "accepted " * 6),
         ([NOW, NOW - BEHIND, NOW], "accepted accepted accepted"),
         ([NOW, NOW - BEHIND - 1, NOW], "accepted past accepted"),
         ([NOW, NOW - BEHIND, NOW - BEHIND - 1], "accepted accepted past"),  # the latest judges, not the last
     ],
 )
 def test_a_clock_that_is_wrong_costs_its_own_messages(given_times: list[int], expected: str) -> None:
-    assert judged(given_times) == expected.split()
+    assert judged(given_times, present=0) == expected.split()
+
+
+@pytest.mark.parametrize("offset", [-NOW, 12 * MONTH])
+@pytest.mark.parametrize("burst", [1, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_one_of_ten_devices_is_wrong_and_judges_no_other(offset: int, burst: int, seed: int) -> None:
+    chance, given_times, wrong = random.Random(seed), [NOW], [False]
+    while len(given_times) < 3_000:
+        device = chance.random() < 0.1 / burst
+        for _ in range(burst if device else 1):
+            given_times.append(max(0, NOW + 10 * len(given_times) + offset * device))
+            wrong.append(device)
+    refused = "past" if offset < 0 else "future"
+    assert judged(given_times, present=0) == [refused if each else "accepted" for each in wrong]
+
+
+def test_half_of_the_judges_and_one_decide_at_once() -> None:
+    assert judged([NOW, NOW + MONTH, *[NOW + MONTH] * (JUDGES // 2)])[:2] == ["accepted", "waits"]
+    assert judged([NOW, NOW + MONTH, *[NOW + MONTH] * (JUDGES // 2 + 1)])[:2] == ["accepted", "accepted"]
+    assert judged([NOW, NOW + MONTH, *[NOW] * (JUDGES // 2 + 1)])[:2] == ["accepted", "future"]
 
 
 def test_a_clock_that_was_set_by_wrong_ones_goes_back_after_a_hundred() -> None:
-    good = [NOW + n for n in range(MOST_BEHIND + 5)]
-    assert (
-        judged([NOW, NOW + MONTH, NOW + MONTH, *good])
-        == ["accepted"] * 3 + ["past"] * MOST_BEHIND + ["accepted"] * 5
-    )
+    good = [NOW + n for n in range(JUDGES + 5)]
+    wrong = [NOW + MONTH] * (JUDGES // 2 + 2)
+    found = judged([NOW, *wrong, *good])
+    assert found == ["accepted"] * (1 + len(wrong)) + ["past"] * JUDGES + ["accepted"] * 5
 
 
 def test_a_jump_does_not_wait_for_ever_for_those_that_are_far_behind() -> None:
-    assert judged([NOW, NOW + MONTH, *[0] * (MOST_BEHIND - 1)]) == ["accepted"] + ["waits"] * MOST_BEHIND
-    assert judged([NOW, NOW + MONTH, *[0] * MOST_BEHIND]) == ["accepted", "future"] + ["past"] * MOST_BEHIND
+    assert judged([NOW, NOW + MONTH, *[0] * (JUDGES - 1)]) == ["accepted"] + ["waits"] * JUDGES
+    assert judged([NOW, NOW + MONTH, *[0] * JUDGES]) == ["accepted", "future"] + ["past"] * JUDGES
 
 
-def test_a_jump_that_was_refused_by_an_earlier_version_is_confirmed_by_the_next() -> None:
-    assert judged([NOW + MONTH + 1], clock(NOW, ahead=NOW + MONTH)) == ["accepted"]
+@pytest.mark.parametrize(("ahead", "expected"), [(NOW + MONTH, "accepted"), (NOW + 2 * MONTH, "future")])
+def test_at_its_end_a_jump_is_confirmed_by_the_one_that_was_refused_before(ahead: int, expected: str) -> None:
+    assert judged([NOW + MONTH + 1], clock(NOW, ahead=ahead), present=NOW + 9 * MONTH) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -124,11 +146,11 @@ def test_a_jump_that_was_refused_by_an_earlier_version_is_confirmed_by_the_next(
     ],
 )
 def test_seconds_and_microseconds_are_named(time: int, said: str) -> None:
-    [_, refused, _] = clock().judge([NOW, time, NOW])
+    [_, refused, _] = clock().judge([NOW, time, NOW], present=0)
     assert refused is not None
     assert said in refused.reason
 
 
 def test_another_time_is_not_said_to_be_of_another_unit() -> None:
-    refused = clock().judge([NOW, 0, NOW + MONTH, NOW])[1:3]
+    refused = clock().judge([NOW, 0, NOW + MONTH, NOW], present=0)[1:3]
     assert all(each is not None and "time_unit" not in each.reason for each in refused)

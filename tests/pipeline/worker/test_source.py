@@ -179,6 +179,22 @@ def test_a_jump_waits_for_the_next_message_or_the_end_where_only_one_to_the_pres
     assert isinstance(found.pop(), RejectedRecord) is not accepted
 
 
+def test_an_input_is_read_on_where_a_jump_waits_however_large_its_messages_are() -> None:
+    queue = Queue([message(ASSIGNED[0], 0, 5)])
+    source, queues = new_consumer_source(queue)
+    found = queues[ASSIGNED[0]]
+    queue.left += [message(ASSIGNED[0], 1 + n, 10_000) for n in range(9)]
+    source.poll(0.0)
+    found.bytes = 10**12
+    paused = []
+    for _ in range(2):
+        source.apply_backpressure()
+        paused.append(source.paused(0))
+        if len(found):
+            found.pop()
+    assert (found.waiting, paused) == (10_000, [(True, False), (False, False)])
+
+
 def test_without_a_wait_an_input_at_its_end_stays_there() -> None:
     queue = Queue([end_of(topic_partition, 0) for topic_partition in ASSIGNED])
     source, queues = new_consumer_source(queue)

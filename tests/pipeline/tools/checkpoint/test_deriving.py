@@ -32,7 +32,7 @@ from pipeline.recovery.libraries import (
     libraries_here,
     note_libraries,
 )
-from pipeline.task.input_clock import MOST_BEHIND
+from pipeline.task.input_clock import JUDGES
 from pipeline.task.record_queue import Position
 from pipeline.task.state import Libraries, LibraryEpoch, SettingsEpoch, State, TableState
 from pipeline.tools.audit.dispositions import ANY_TIME
@@ -161,10 +161,10 @@ def test_the_state_of_any_run_is_derived_and_audits_clean(
     ("times", "position"),
     [
         ([5_000, 0, 1], {"clock": 5_000, "behind": 2}),
-        ([5_000, 4_000, 0, 5_100], {"clock": 5_100}),
-        ([5_000, 99_000, 0, 0, 5_001], {"clock": 5_001}),
-        ([5_000, 99_000, 99_001, 60_000], {"clock": 99_001, "behind": 1}),
-        ([5_000, *[0] * MOST_BEHIND, 1], {"clock": 1}),
+        ([5_000, 4_000, 0, 0, 5_100], {"clock": 5_100, "behind": 1}),
+        ([5_000, 99_000, 0, 0, 5_001], {"clock": 5_001, "behind": 1}),
+        ([5_000, 99_000, 99_001, 99_002, 60_000], {"clock": 99_002, "behind": 1}),
+        ([5_000, *[0] * JUDGES, 1], {"clock": 1}),
     ],
 )
 def test_the_clocks_of_inputs_are_derived(times: list[int], position: dict[str, int]) -> None:
