@@ -103,12 +103,18 @@ class Join(Section):
     max_ahead: Milliseconds = duration("10m", le=3_600_000)
     """How far an event's timestamp may be ahead of the wall clock."""
     max_jump: Milliseconds = duration("7d")
-    """How far a single event's timestamp may be ahead of the one before it."""
+    """How far a single event's timestamp may be ahead of its input's latest one, unless the next messages
+    confirm it; and, beside `window`, how far behind it."""
     max_idle: Milliseconds = duration("0ms")
     """How long an input at its end holds up the other, at most. 0 gives the lowest latency.
     Take a second or more where a worker runs while events are replayed much faster than they happened."""
     idle_advance: Milliseconds | None = None
     """Silence after which stream time follows the clock. It stays so far behind it; None for never."""
+
+    @property
+    def max_behind(self) -> int:
+        """How far a single event's timestamp may be behind its input's latest one, in milliseconds."""
+        return self.max_jump + self.window
 
 
 class Features(Section):

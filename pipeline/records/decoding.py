@@ -239,7 +239,19 @@ def _decode(
             f'the key is {key!r}, but {decoder.key_field} is {key_id!r}: the key has to be "{expected}"',
         )
     if record.timestamp > latest:
-        return RejectedRecord(
-            Fault.FUTURE, f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
-        )
+        reason = f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
+        if latest // 10 < record.timestamp // 1000 <= latest:
+            reason += looks_like("a thousandth of it", "microseconds")
+        return RejectedRecord(Fault.FUTURE, reason)
     return record
+
+
+def looks_like(fitting: str, unit: str) -> str:
+    """Return the end of a reason: a time may be of another unit.
+
+    Examples
+    --------
+    >>> looks_like("1000 times as much", "seconds")
+    '; 1000 times as much would fit, as where seconds are read as milliseconds: look at time_unit'
+    """
+    return f"; {fitting} would fit, as where {unit} are read as milliseconds: look at time_unit"

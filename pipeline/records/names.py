@@ -14,6 +14,7 @@ class Fault(StrEnum):
     INVALID = "invalid"
     WRONG_KEY = "wrong_key"
     FUTURE = "future"
+    PAST = "past"
     ORPHAN = "orphan"
     LATE = "late"
     MISMATCHED = "mismatched"
@@ -22,6 +23,8 @@ class Fault(StrEnum):
 
 JOIN_FAULTS: Final = (Fault.ORPHAN, Fault.LATE, Fault.MISMATCHED)
 """Faults of valid labels that the join cannot use."""
+CLOCK_FAULTS: Final = (Fault.FUTURE, Fault.PAST)
+"""Faults of messages that could be used at another time."""
 TABLE_FAULTS: Final = (Fault.UNDECODABLE, Fault.INVALID, Fault.WRONG_KEY, Fault.TABLE_FULL)
 """Faults of a table's record."""
 MESSAGE_FAULTS: Final = tuple(

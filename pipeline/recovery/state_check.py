@@ -189,6 +189,8 @@ def _counts(state: State) -> Iterator[tuple[str, int]]:
         yield name, getattr(state, name)
     yield "interactions.offset", state.interactions.offset
     yield "labels.offset", state.labels.offset
+    yield "interactions.behind", state.interactions.behind or 0
+    yield "labels.behind", state.labels.behind or 0
     yield "published", state.published or 0
     yield from ((f"counters.{name}", count) for name, count in state.counters.items())
     yield from ((f"tables.{name}.offset", table.offset) for name, table in (state.tables or {}).items())

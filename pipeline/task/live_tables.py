@@ -14,7 +14,7 @@ from pipeline.records.inputs import KafkaMessage, sizes
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.state import TableState
 
-ANY_JUMP: Final = 2**62
+ANY_TIME: Final = 2**62
 """A table may be silent for months, and its records do not move stream time: they may jump."""
 
 
@@ -45,7 +45,7 @@ class LiveTable:
 
     def __init__(self, rows: Rows, offset: int = 0, *, reports: bool = True) -> None:
         self.rows = rows
-        self.queue = RecordQueue(Position(offset), ANY_JUMP)
+        self.queue = RecordQueue(Position(offset), ANY_TIME, ANY_TIME)
         self.reports = reports
         self.applied = self.rejected = self.lost_versions = 0
 

@@ -310,7 +310,8 @@ class _Consequences:
                 source = (
                     self._early_label(row).source if early else self.slice.queues[1].source_at(places[row])
                 )
-            counts[rejected.fault] = counts.get(rejected.fault, 0) + 1
+            fault = rejected.fault.value
+            counts[fault] = counts.get(fault, 0) + 1
             found.append(DeadLetter(source, rejected.fault, rejected.reason))
         return found
 
@@ -343,5 +344,5 @@ def _same_before(targets: Integers) -> Integers:
     return before
 
 
-_NO_QUEUE: Final = RecordQueue(Position(0), 0)
+_NO_QUEUE: Final = RecordQueue(Position(0), 0, 0)
 """An input without messages."""

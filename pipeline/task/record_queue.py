@@ -15,8 +15,8 @@ from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRec
 from pipeline.records.fields import WrittenCount
 from pipeline.records.input_columns import InputColumns
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage, Slate
-from pipeline.records.names import Fault
 from pipeline.records.places import flagged
+from pipeline.task.input_clock import InputClock
 
 AnyInput: TypeAlias = Interaction | Label
 
@@ -40,29 +40,46 @@ class Position(msgspec.Struct):
     offset: WrittenCount
     """The next message to process."""
     clock: WrittenCount | None = None
-    """Timestamp of the last message accepted, in milliseconds; null before the first."""
+    """The largest timestamp accepted, in milliseconds; null before the first."""
     ahead: WrittenCount | None = None
     """Timestamp of the last message, if it was refused for jumping too far ahead; else null."""
+    behind: WrittenCount | msgspec.UnsetType = msgspec.UNSET
+    """By how many the messages refused for lying too far behind outnumber those accepted. Absent for 0."""
+
+    @classmethod
+    def of(cls, offset: int, clock: InputClock) -> Position:
+        """Return the position before an offset, up to which an input has moved its clock."""
+        return cls(offset, clock.time, clock.ahead, clock.behind or msgspec.UNSET)
 
 
 class RecordQueue:
     """A queue of decoded messages that knows whether more may come.
 
-    A timestamp more than `max_jump` beyond the one accepted before it is refused once, so that a single
-    wrong clock cannot push stream time ahead and let everything expire. If the next message confirms it (the
-    stream was silent that long), time goes on from there.
+    Messages of a wrong clock are refused, so that it cannot push stream time ahead and let everything expire:
+    see `InputClock`. A jump, and what comes behind it, is no part of the queue until the next messages decide
+    about it, or the input ends.
+
+    Parameters
+    ----------
+    position
+        The first message to be fed.
+    max_jump
+        How far a message may be ahead of the clock, unless the next ones confirm it, in milliseconds.
+    max_behind
+        How far it may be behind.
     """
 
-    def __init__(self, position: Position, max_jump: int) -> None:
-        self.max_jump = max_jump
-        self.at_end = False
-        """Whether the input is known to hold nothing beyond what was fed."""
+    def __init__(self, position: Position, max_jump: int, max_behind: int) -> None:
+        self._at_end = False
         self.bytes = 0
         """Size of the messages that were fed and not yet processed."""
         self.time: int | None = None
         """Merge time of the next message; None if there is none."""
-        self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
-        self._fed_clock, self._fed_ahead = position.clock, position.ahead
+        self._next = position.offset
+        self._clock = InputClock(max_jump, max_behind, position.clock, position.ahead, position.behind or 0)
+        """Stands where the messages processed have brought it."""
+        self._fed_clock = self._clock.copy()
+        """Stands behind those that are decided."""
         self._last: KafkaMessage | None = None
         self._clear()
 
@@ -79,20 +96,51 @@ class RecordQueue:
         self._refused: dict[int, int] = {}
         """Timestamps that were refused, by offset."""
         self._head_index = 0
+        self._decided = 0
+        """Where the messages begin that are not decided, the first of which is a jump."""
 
     def __len__(self) -> int:
-        return len(self._times) - self._head_index
+        return self._decided - self._head_index
 
     @property
     def position(self) -> Position:
         """Position up to which messages were processed."""
-        return Position(self._next, self._clock, self._ahead)
+        return Position.of(self._next, self._clock)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the input is known to hold nothing beyond what was fed.
+
+        With it set, a jump that waits is accepted unless messages behind it refute it.
+        """
+        return self._at_end
+
+    @at_end.setter
+    def at_end(self, ended: bool) -> None:
+        self._at_end = ended
+        if ended:
+            self._decide(present=0)
+
+    def pause(self, present: int) -> None:
+        """Note that the input is at its end for now.
+
+        Parameters
+        ----------
+        present
+            A jump that no message confirms or refutes counts from this time on, in milliseconds.
+        """
+        self._at_end = True
+        self._decide(present)
+
+    @property
+    def waiting(self) -> int | None:
+        """Timestamp of a jump that the next messages have yet to confirm; None without one."""
+        return self._times[self._decided] if self._decided < len(self._times) else None
 
     def feed(self, decoded: Decoded) -> None:
         """Append messages."""
         messages, sizes, times, records, columns, decode = decoded
-        if not self._within_max_jump(times):
-            records, times = self._check_jumps(decoded)
+        all_decided = self.waiting is None and self._fed_clock.accept_all(times)
         self._times.frombytes(times.tobytes())
         self._records += records
         if columns is None and self._chunks and self._chunks[-1].columns is None:
@@ -102,38 +150,49 @@ class RecordQueue:
         self._sizes.frombytes(sizes.tobytes())
         self._messages += messages
         self.bytes += int(sizes.sum())
-        self.at_end = False
+        self._at_end = False
+        if all_decided:
+            self._decided = len(self._times)
+            self._update_head()
+        else:
+            self._decide()
+
+    def _decide(self, present: int | None = None) -> None:
+        """Accept or refuse messages, up to a jump that the next messages have yet to confirm."""
+        for verdict in self._fed_clock.judge(self._times[self._decided :], present):
+            at = self._decided
+            if verdict is not None:
+                self._refused[_offset(self._messages[at])] = self._times[at]
+                self._records[at], self._times[at] = verdict, NO_TIMESTAMP
+            self._decided += 1
         self._update_head()
 
     def rewind(self) -> None:
         """Drop the messages that were not yet processed: they will be fed again."""
         self._clear()
-        self._fed_clock, self._fed_ahead = self._clock, self._ahead
+        self._fed_clock = self._clock.copy()
         self.bytes = 0
-        self.at_end = False
+        self._at_end = False
         self.time = None
 
     @property
     def ready(self) -> bool:
         """Whether the next message is known, or that there is none for now."""
-        return self.time is not None or self.at_end
+        return self.time is not None or self._at_end
 
     def pop(self) -> Record:
         """Remove and return the next record; its offset then counts as processed."""
         at = self._head_index
-        time, record = self._times[at], self._records[at]
+        record = self._records[at]
         if record is None:
             record = self._chunks[0].decode(self._messages[at].value() or b"")
+        self._follow(at, 1)
         self._advance(1)
-        if time != NO_TIMESTAMP:
-            self._clock, self._ahead = time, None
-        elif (refused := self._refused.pop(self._next - 1, None)) is not None:
-            self._ahead = refused
         return record
 
     def peek(self, max_messages: int) -> array[int]:
         """Return merge times of the next messages, without removing them."""
-        return self._times[self._head_index : self._head_index + max_messages]
+        return self._times[self._head_index : min(self._head_index + max_messages, self._decided)]
 
     def columns(self, count: int) -> InputColumns:
         """Return the columns of those of the next messages that can be used."""
@@ -189,16 +248,18 @@ class RecordQueue:
         """Remove messages."""
         if not count:
             return
-        begin, times = self._head_index, self.peek(count)
-        if times[-1] != NO_TIMESTAMP and not self._refused:
-            self._clock, self._ahead = times[-1], None
-        else:
-            for at, time in enumerate(times, begin):
-                if time != NO_TIMESTAMP:
-                    self._clock, self._ahead = time, None
-                elif (refused := self._refused.pop(_offset(self._messages[at]), None)) is not None:
-                    self._ahead = refused
+        if self._refused or not self._clock.accept_all(self.times(count)):
+            self._follow(self._head_index, count)
         self._advance(count)
+
+    def _follow(self, begin: int, count: int) -> None:
+        """Move the clock as messages do that are decided."""
+        clock = self._clock
+        for at in range(begin, begin + count):
+            if (time := self._times[at]) != NO_TIMESTAMP:
+                clock.accept(time)
+            elif (refused := self._refused.pop(_offset(self._messages[at]), None)) is not None:
+                clock.refuse(refused)
 
     def _advance(self, count: int) -> None:
         begin, end = self._head_index, self._head_index + count
@@ -213,6 +274,7 @@ class RecordQueue:
             for column in (self._times, self._records, self._sizes, self._messages):
                 del column[:end]
             self._head_index = 0
+            self._decided -= end
         self._update_head()
 
     def _update_head(self) -> None:
@@ -222,40 +284,6 @@ class RecordQueue:
         """Return the message that was removed last."""
         assert self._last is not None, "no message was processed yet"
         return RawMessage.of(self._last)
-
-    def _within_max_jump(self, times: NDArray[np.int64]) -> bool:
-        """Whether all can be used, and none is a jump from any other; the last one is then noted."""
-        if self._fed_clock is None or not len(times):
-            return False
-        first = int(times.min())
-        if first == NO_TIMESTAMP or times.max() > min(self._fed_clock, first) + self.max_jump:
-            return False
-        self._fed_clock, self._fed_ahead = int(times[-1]), None
-        return True
-
-    def _check_jumps(self, decoded: Decoded) -> tuple[list[Record | None], NDArray[np.int64]]:
-        """Return records and times; some messages are refused for their jump."""
-        records, times = [*decoded.records], decoded.times.copy()
-        for row, (time, message) in enumerate(zip(times.tolist(), decoded.messages, strict=True)):
-            if time != NO_TIMESTAMP and (refused := self._check_jump(time, _offset(message))) is not None:
-                records[row], times[row] = refused, NO_TIMESTAMP
-        return records, times
-
-    def _check_jump(self, time: int, offset: int) -> RejectedRecord | None:
-        clock, ahead = self._fed_clock, self._fed_ahead
-        if (
-            clock is None
-            or time <= clock + self.max_jump
-            or (ahead is not None and abs(time - ahead) <= self.max_jump)
-        ):
-            self._fed_clock, self._fed_ahead = time, None
-            return None
-        self._fed_ahead = self._refused[offset] = time
-        return RejectedRecord(
-            Fault.FUTURE,
-            f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
-            f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it",
-        )
 
 
 def _offset(message: KafkaMessage) -> int:

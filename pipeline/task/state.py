@@ -47,7 +47,7 @@ COUNTER_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         Fault.UNDECODABLE.value: "Messages that cannot be decoded, such as what is no JSON object.",
         Fault.INVALID.value: "Messages with a field that is missing or not as it has to be.",
         Fault.WRONG_KEY.value: "Messages whose key is not the id that it has to be.",
-        Fault.FUTURE.value: "Messages too far ahead of the clock or of the previous message.",
+        Fault.FUTURE.value: "Messages too far ahead of the clock or of those before them.",
         "asked": "Predictions whose label was asked for, of slates items; 0 where all labels are learned as "
         "they come.",
         "unasked": "Labels that were joined, but not asked for.",
@@ -69,6 +69,7 @@ RARE_COUNTER_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         ITEMS: "Items of slates that were predicted. Only where interactions are slates.",
         Fault.TABLE_FULL.value: "Records of live tables for which there was no room. Only where there are "
         "live tables.",
+        Fault.PAST.value: "Messages too far behind those before them. Only from the first one on.",
     }
 )
 """Those that are not always there."""

@@ -20,6 +20,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.inputs import Label
+from pipeline.records.names import Fault
 from pipeline.records.places import flagged
 from pipeline.records.slates import STRIDE
 from pipeline.task.aligned_inbox import AlignedInbox
@@ -82,8 +83,9 @@ class Task:
         self.partition = partition
         self.model = model
         self.policy = policy
-        self.interactions = RecordQueue(interactions, settings.max_jump)
-        self.labels = RecordQueue(labels, settings.max_jump)
+        max_jump, max_behind = settings.max_jump, settings.max_behind
+        self.interactions = RecordQueue(interactions, max_jump, max_behind)
+        self.labels = RecordQueue(labels, max_jump, max_behind)
         self.tables = LiveTables(tables)
         slates = model.features.item_entities
         self.join = Join(settings, spilled, slates)
@@ -323,7 +325,8 @@ class Task:
         )
         task.stream_time = state.stream_time
         task.predicted = state.predictions
-        task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
+        known = {*task.counters, Fault.PAST.value}
+        task.counters.update({name: count for name, count in state.counters.items() if name in known})
         task.prediction_offsets = OffsetIndex(state.prediction_offset)
         task.outcome_offsets = OffsetIndex(state.outcome_offset)
         task.snapshot, task.previous = state.snapshot, state.previous

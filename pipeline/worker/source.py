@@ -166,14 +166,14 @@ class ConsumerSource:
             if queue is None:
                 continue
             share = self._share()
-            if not input_.paused and (len(queue) > self._max_read_ahead or queue.bytes > share):
+            waits = not len(queue)  # perhaps for messages that confirm a jump
+            if not (input_.paused or waits) and (len(queue) > self._max_read_ahead or queue.bytes > share):
                 self._consumer.pause([TopicPartition(*topic_partition)])
                 input_.paused = True
             elif (
                 input_.paused
                 and not input_.held
-                and len(queue) < self._max_read_ahead // 2
-                and queue.bytes <= share // 2
+                and (waits or (len(queue) < self._max_read_ahead // 2 and queue.bytes <= share // 2))
             ):
                 self._resume(topic_partition, input_)
 
@@ -309,7 +309,7 @@ class ConsumerSource:
         An event reports the end, and often the last fetch has seen it sooner. Where transactions wrote the
         input, their markers lie between the last message and the end of that fetch; then only the event
         tells. After a silence, either may be older than what the other input holds up: so `join.max_idle`
-        counts from when that came.
+        counts from when that came. What jumps to the present is right: nothing follows that could confirm it.
         """
         for topic_partition, input_ in self._inputs.items():
             queue = input_.queue
@@ -321,7 +321,10 @@ class ConsumerSource:
             ended = input_.position <= input_.end or 0 <= end <= input_.position
             quiet_since = max(input_.last_message_at, self._awaited_since(topic_partition))
             quiet = (time.monotonic() - quiet_since) * 1000
-            queue.at_end = ended and quiet >= self._join.max_idle
+            if ended and quiet >= self._join.max_idle:
+                queue.pause(wall_clock() - self._join.max_jump)
+            else:
+                queue.at_end = False
 
     def _awaited_since(self, topic_partition: PartitionId) -> float:
         """Return when messages came to the partition's other input that wait for this one; 0 if none do."""

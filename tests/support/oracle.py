@@ -12,6 +12,8 @@ from pipeline.config.settings import Join as JoinSettings
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, Slate
+from pipeline.records.names import CLOCK_FAULTS, Fault
+from pipeline.task.input_clock import JUDGES
 from tests.support.builders import Inputs
 from tests.support.entries import Entry
 
@@ -50,13 +52,69 @@ class ExpectedRun:
         return (record.event_id, record.ids[1]) if self.slates else record.event_id
 
 
-def merged_entries(given: Inputs) -> list[Entry]:
+def verdicts(times: Sequence[int], settings: JoinSettings, unconfirmed: str = "waits") -> list[str]:
+    """Return what becomes of the messages of an input: "accepted", "future", "past", or "waits" for the next.
+
+    Those that cannot be used have a time of -1, and are "unusable". A jump that no message confirms
+    or refutes is `unconfirmed`.
+    """
+    found: list[str] = []
+    for number, time in enumerate(times):
+        clock, behind = None, 0
+        for verdict, other in zip(found, times[:number], strict=True):
+            if verdict == "accepted":
+                behind = max(0, behind - 1)
+                if clock is not None and other < clock - settings.max_behind:
+                    clock, behind = other, 0
+                clock = other if clock is None else max(clock, other)
+            behind += verdict == "past"
+        following = [other for other in times[number + 1 :] if other >= 0][:JUDGES]
+        if "waits" in found:
+            found.append("waits")
+        elif time < 0:
+            found.append("unusable")
+        elif clock is None or clock - settings.max_behind <= time <= clock + settings.max_jump:
+            found.append("accepted")
+        elif time < clock:
+            found.append("past" if behind < JUDGES else "accepted")
+        else:
+            confirming = sum(other >= time - settings.max_jump for other in following)
+            behind_all = sum(other < clock - settings.max_behind for other in following)
+            refuting = len(following) - confirming - behind_all
+            certain = len(following) == JUDGES or max(confirming, refuting) > JUDGES // 2
+            if not certain and unconfirmed == "waits":
+                found.append("waits")
+            elif confirming or refuting or certain:
+                found.append("accepted" if confirming > refuting else "future")
+            else:
+                refused = [
+                    other
+                    for verdict, other in zip(found, times[:number], strict=True)
+                    if verdict in {"future", "accepted"}
+                ]
+                last = next((v for v in reversed(found) if v in {"future", "accepted"}), "")
+                again = last == "future" and refused[-1] <= time + settings.max_jump
+                found.append("accepted" if again else unconfirmed)
+    return found
+
+
+def _judged(entries: Sequence[Entry], settings: JoinSettings) -> list[Entry]:
+    """Return the messages of an input that has ended, some of which are refused for their time."""
+    times = [-1 if isinstance(each.record, RejectedRecord) else each.record.timestamp for each in entries]
+    return [
+        entry if verdict not in {*CLOCK_FAULTS} else entry._replace(record=RejectedRecord(Fault(verdict), ""))
+        for entry, verdict in zip(entries, verdicts(times, settings, "accepted"), strict=True)
+    ]
+
+
+def merged_entries(given: Inputs, settings: JoinSettings) -> list[Entry]:
     """Both inputs as one: by the largest time so far in the own input, labels first, then by offset.
 
     This is the order in which a merge takes them that always takes the smaller of two heads.
     """
     timed = []
-    for first, entries in ((0, given.labels), (1, given.interactions)):
+    for first, read in ((0, given.labels), (1, given.interactions)):
+        entries = _judged(read, settings)
         times = [-1 if isinstance(each.record, RejectedRecord) else each.record.timestamp for each in entries]
         timed += [
             (time, first, entry.source.offset, entry)
@@ -66,9 +124,9 @@ def merged_entries(given: Inputs) -> list[Entry]:
 
 
 def expected_run(given: Inputs, settings: JoinSettings, *, slates: bool = False) -> ExpectedRun:
-    """Return what the join has to do with inputs that hold no jumps."""
+    """Return what the join has to do with inputs."""
     result, now = ExpectedRun(slates=slates), -1
-    for entry in merged_entries(given):
+    for entry in merged_entries(given, settings):
         source, record = entry.source, entry.record
         result.counters["labels" if source.topic == "watch-labels" else "interactions"] += 1
         if isinstance(record, RejectedRecord):

@@ -95,7 +95,7 @@ class Plain:
         self.early: list[tuple[Label, RawMessage]] = []
         self.closed: list[Waiting] = []
         self._slates = 0
-        queues = [RecordQueue(Position(0), join.max_jump) for _ in range(2)]
+        queues = [RecordQueue(Position(0), join.max_jump, join.max_behind) for _ in range(2)]
         for queue, entries in zip(queues, (given.labels, given.interactions), strict=True):
             queue.feed(queued(entries))
             queue.at_end = True

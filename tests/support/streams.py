@@ -92,10 +92,11 @@ def streams(draw: st.DrawFn, jumps: bool = True, size: int = 40) -> Inputs:
         (interactions if first else labels).append((time, value))
     if jumps:
         for time, ahead in draw(
-            st.lists(st.tuples(st.integers(1_000, 4_000), st.integers(900, 5_000)), max_size=3)
+            st.lists(st.tuples(st.integers(1_000, 4_000), st.integers(-4_000, 5_000)), max_size=3)
         ):
-            interactions.append((time, interaction(1_000 + ahead, time + ahead)))
-            labels.append((time, label(1_000 + ahead, time + ahead + 5)))
+            at = max(0, time + ahead)
+            interactions.append((time, interaction(9_000 + ahead, at)))
+            labels.append((time, label(9_000 + ahead, at + 5)))
     return inputs(*([record for _, record in sorted(topic, key=_time)] for topic in (interactions, labels)))
 
 

@@ -18,7 +18,7 @@ from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
-from pipeline.records.names import JOIN_FAULTS, REDRIVEN_HEADER, Fault
+from pipeline.records.names import CLOCK_FAULTS, JOIN_FAULTS, REDRIVEN_HEADER, Fault
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.records.slates import STRIDE
 from pipeline.task.record_queue import Position
@@ -272,7 +272,7 @@ class InputDispositions:
         elif fault is not None:
             if fault in (Fault.ORPHAN, Fault.MISMATCHED):  # a dead letter that is cut does not tell the event
                 self._unjoined_events.add(self._input.identify(record))
-            if fault not in (Fault.FUTURE, *JOIN_FAULTS):
+            if fault not in (*CLOCK_FAULTS, *JOIN_FAULTS):
                 self._doubt(source, "no dead letter, since the message is valid", f"a dead letter, {fault}")
         elif (saved := self._waiting.pop(source.offset, None)) is not None:
             if (saved.key, saved.value) != (source.key, source.value):

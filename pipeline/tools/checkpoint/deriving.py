@@ -15,6 +15,7 @@ from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
+from pipeline.records.names import Fault
 from pipeline.records.outputs import Outcome, Prediction, Share
 from pipeline.recovery.libraries import MIXED, Derivable, derivable_from, libraries_here
 from pipeline.task.aligned_inbox import next_window_end
@@ -179,7 +180,8 @@ def _counters(
     for name in UNRECORDED:
         counted[name] = 0 if last is None else last.counters.get(name, 0)
     counted["early"] = max(counted["early"], waiting)
-    return {name: counted[name] for name in names}
+    rare = [Fault.PAST.value] if counted[Fault.PAST] else []
+    return {name: counted[name] for name in (*names, *rare)}
 
 
 def _applied(last: State | None, name: str) -> int:

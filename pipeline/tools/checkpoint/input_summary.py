@@ -15,14 +15,15 @@ from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage
-from pipeline.records.names import JOIN_FAULTS, Fault
+from pipeline.records.names import CLOCK_FAULTS, JOIN_FAULTS
+from pipeline.task.input_clock import InputClock
 from pipeline.task.record_queue import Position
 from pipeline.task.state import SavedLabel
 from pipeline.tools.audit.dispositions import ANY_TIME, match_key, match_keys
 from pipeline.tools.checkpoint.output_summary import OutputSummary
 
 JUMP: Final = "join.max_jump"
-"""Stands in the reason of a dead letter whose timestamp lay too far after the one before it."""
+"""Stands in the reason of a dead letter whose timestamp lay too far from those before it."""
 
 
 class InputSummary:
@@ -167,7 +168,7 @@ class InputSummary:
     ) -> Iterable[tuple[RawMessage, Interaction | Label | None]]:
         """Yield messages with their records, None for those that have a dead letter."""
         noun = "interactions" if decoder is self._decoders.interactions else "labels"
-        clock = ahead = None
+        clock = InputClock(self._join.max_jump, self._join.max_behind)
         self._latest = -1
         for source in messages:
             if source.offset >= end:
@@ -187,13 +188,13 @@ class InputSummary:
                 yield source, None
                 continue
             if fault is None or fault in JOIN_FAULTS:
-                clock, ahead = record.timestamp, None
+                clock.accept(record.timestamp)
                 self._latest = max(self._latest, record.timestamp)
                 self.stream_time = max(self.stream_time, record.timestamp)
-            elif fault == Fault.FUTURE and dead_letter is not None and JUMP in (dead_letter.reason or ""):
-                ahead = record.timestamp
+            elif fault in CLOCK_FAULTS and dead_letter is not None and JUMP in (dead_letter.reason or ""):
+                clock.refuse(record.timestamp)
             yield source, record if fault is None else None
-        self.positions[topic] = Position(end, clock, ahead)
+        self.positions[topic] = Position.of(end, clock)
 
 
 def _unaccounted(source: RawMessage, why: str) -> StateError:

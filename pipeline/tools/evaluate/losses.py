@@ -42,6 +42,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         Fault.INVALID: "mend the field, or the setting that points to it",
         Fault.WRONG_KEY: "look at the entities",
         Fault.FUTURE: "look at time_unit, and at join.max_jump and join.max_ahead",
+        Fault.PAST: "look at time_unit, and at join.max_jump",
         Fault.ORPHAN: "look at the interactions of these labels, and at join.window",
         Fault.MISMATCHED: "point interactions.event_id and labels.event_id to a unique id",
         DUPLICATES[0]: "point interactions.event_id and labels.event_id to a unique id",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.records.names import Fault
 from pipeline.task.state import CORRECTED, COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
@@ -143,7 +144,8 @@ def report(
         positive != majority(positive),
     )
     delays = events["label_timestamp"] - events["timestamp"]
-    there = [name for name in (*TABLE_COUNTERS, ITEMS) if any(name in count.after for count in counts)]
+    rare = (*TABLE_COUNTERS, Fault.PAST.value, ITEMS)
+    there = [name for name in rare if any(name in count.after for count in counts)]
     names = (*COUNTERS, *there)
     return Report(
         target=stream.target.name,

@@ -232,8 +232,63 @@ def test_a_wrong_clock_expires_nothing() -> None:
 def test_a_jump_that_the_next_message_confirms_moves_time() -> None:
     interactions: list[Message] = [interaction(1, 0), interaction(2, 50_000), interaction(3, 50_001)]
     batch, counters = play(interactions, [])
-    assert counters == {"predictions": 2, "future": 1, "expired": 1}
-    assert [prediction.event_id for prediction in batch.predictions] == [1, 3]
+    assert counters == {"predictions": 3, "expired": 1}
+    assert [prediction.event_id for prediction in batch.predictions] == [1, 2, 3]
+
+
+NOW = 10**8
+MONTH = 60_000
+"""Much more than `join.max_jump`."""
+
+
+@pytest.mark.parametrize("first", [1, 0])
+def test_a_device_in_1970_costs_its_own_messages_and_no_other(first: int) -> None:
+    """Every tenth message is of 1970. The first of all may be: there is nothing to compare it with."""
+    events = range(first, 300 + first)
+    old = [n for n in events if n % 10 == 0]
+    interactions = [interaction(n, n if n in old else NOW + 10 * n) for n in events]
+    labels = [label(n, n + 1 if n in old else NOW + 10 * n + 5) for n in events]
+    given_inputs, join = inputs(interactions, labels), join_settings()
+    task = new_task()
+    feed_all(task, given_inputs)
+    batch = records_of(task.advance(ALL))
+    refused = 30 if first else 29
+    kept = len(events) - refused
+    assert nonzero(task) == {"predictions": kept, "labelled": kept, "past": 2 * refused}
+    assert Counter(faults(batch)) == Counter(
+        ("past", topic, 2 * place)
+        for topic in ("interactions", "watch-labels")
+        for place, n in enumerate(events)
+        if n in old and place
+    )
+    expected = expected_run(given_inputs, join)
+    assert faults(batch) == expected.dead_letters
+    assert +task.counters == expected.counters
+    assert Task.restore(task.state({}), task.model, join).counters == task.counters
+
+
+def test_a_device_a_year_ahead_costs_its_own_messages_and_no_other() -> None:
+    times = [NOW + 10 * n + 12 * MONTH * (n % 10 == 5) for n in range(300)]
+    interactions, labels = (
+        [make(n, time + after) for n, time in enumerate(times)]
+        for make, after in ((interaction, 0), (label, 9))
+    )
+    _, counters = play([*interactions], [*labels])
+    assert counters == {"predictions": 270, "labelled": 270, "future": 60}
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_months_between_events_cost_nothing(together: int) -> None:
+    times = [NOW + MONTH * month + n for month in range(12) for n in range(together)]
+    interactions, labels = (
+        [make(n, time + after) for n, time in enumerate(times)]
+        for make, after in ((interaction, 0), (label, 9))
+    )
+    batch, counters = play([*interactions], [*labels])
+    count = len(times)
+    assert counters == {"predictions": count, "labelled": count}
+    versions = [prediction.model_version for prediction in batch.predictions]
+    assert versions == [n - n % together for n in range(count)], "each month has learned those before it"
 
 
 def test_a_tick_moves_stream_time_forward_only() -> None:
@@ -299,12 +354,12 @@ oracle_settings = st.builds(
     max_pending=st.sampled_from([1, 2, 5, 500_000]),
     max_closed=st.sampled_from([1, 2, 5, 1_000_000]),
     on_missing=st.sampled_from(["negative", "drop"]),
-    max_jump=st.just("365d"),
+    max_jump=st.sampled_from(["365d", "1s", "200ms"]),
 )
 
 
 @examples(250)
-@given(given_inputs=streams(jumps=False), join=oracle_settings)
+@given(given_inputs=streams(), join=oracle_settings)
 def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
     given_inputs: Inputs, join: Any
 ) -> None:

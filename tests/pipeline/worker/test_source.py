@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from pipeline.config.settings import Config, Worker
 from pipeline.config.topics import Topics
 from pipeline.kafka.offsets import PartitionId
+from pipeline.records.decoding import RejectedRecord
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
+from pipeline.worker.clock import wall_clock
 from pipeline.worker.source import CONSUME_SIZE, ConsumerSource
 from tests.support.builders import interaction, join_settings, label, new_task
 from tests.support.entries import delivered
@@ -56,8 +58,8 @@ class Queue:
         return Mock()
 
 
-def message(topic_partition: PartitionId, offset: int) -> Message:
-    record = interaction(offset, 5) if topic_partition[0] == TOPICS.interactions else label(offset, 5)
+def message(topic_partition: PartitionId, offset: int, at: int = 5) -> Message:
+    record = interaction(offset, at) if topic_partition[0] == TOPICS.interactions else label(offset, at)
     return delivered(RawMessage(*topic_partition, offset, b"1", encode(record)))
 
 
@@ -157,6 +159,40 @@ def test_after_a_silence_an_input_is_waited_for_again(
         source.poll(0.0)
         found.append(awaited.at_end)
     assert found == [False, True, False, False, True, True]
+
+
+@pytest.mark.parametrize(("behind", "accepted"), [(0, True), (60_000, False)])
+def test_a_jump_waits_for_the_next_message_or_the_end_where_only_one_to_the_present_counts(
+    behind: int, accepted: bool
+) -> None:
+    at = wall_clock() - behind  # and join.max_jump is a second
+    queue = Queue([message(ASSIGNED[0], 0), message(ASSIGNED[0], 1, at)])
+    source, queues = new_consumer_source(queue)
+    found = queues[ASSIGNED[0]]
+    source.poll(0.0)
+    found.pop()
+    source.poll(0.0)
+    assert (len(found), found.waiting, found.at_end) == (0, at, False), "more may come"
+    queue.left = [end_of(ASSIGNED[0], 2)]
+    source.poll(0.0)
+    assert (len(found), found.waiting, found.at_end) == (1, None, True)
+    assert isinstance(found.pop(), RejectedRecord) is not accepted
+
+
+def test_an_input_is_read_on_where_a_jump_waits_however_large_its_messages_are() -> None:
+    queue = Queue([message(ASSIGNED[0], 0, 5)])
+    source, queues = new_consumer_source(queue)
+    found = queues[ASSIGNED[0]]
+    queue.left += [message(ASSIGNED[0], 1 + n, 10_000) for n in range(9)]
+    source.poll(0.0)
+    found.bytes = 10**12
+    paused = []
+    for _ in range(2):
+        source.apply_backpressure()
+        paused.append(source.paused(0))
+        if len(found):
+            found.pop()
+    assert (found.waiting, paused) == (10_000, [(True, False), (False, False)])
 
 
 def test_without_a_wait_an_input_at_its_end_stays_there() -> None:

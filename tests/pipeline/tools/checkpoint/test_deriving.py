@@ -32,6 +32,8 @@ from pipeline.recovery.libraries import (
     libraries_here,
     note_libraries,
 )
+from pipeline.task.input_clock import JUDGES
+from pipeline.task.record_queue import Position
 from pipeline.task.state import Libraries, LibraryEpoch, SettingsEpoch, State, TableState
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
@@ -40,6 +42,8 @@ from tests.support.builders import (
     CHALLENGERS,
     WEIGHTED,
     Inputs,
+    inputs,
+    interaction,
     join_settings,
     model_under,
     with_weights,
@@ -151,6 +155,31 @@ def test_the_state_of_any_run_is_derived_and_audits_clean(
     assert_waits(state, run)
     run.state, run.snapshot = state, None
     assert run.findings() == []
+
+
+@pytest.mark.parametrize(
+    ("times", "position"),
+    [
+        ([5_000, 0, 1], {"clock": 5_000, "behind": 2}),
+        ([5_000, 4_000, 0, 0, 5_100], {"clock": 5_100, "behind": 1}),
+        ([5_000, 99_000, 0, 0, 5_001], {"clock": 5_001, "behind": 1}),
+        ([5_000, 99_000, 99_001, 99_002, 60_000], {"clock": 99_002, "behind": 1}),
+        ([5_000, *[0] * JUDGES, 1], {"clock": 1}),
+    ],
+)
+def test_the_clocks_of_inputs_are_derived(times: list[int], position: dict[str, int]) -> None:
+    given_inputs = inputs([interaction(n, at) for n, at in enumerate(times)], [])
+    run = record(given_inputs, [(REST, False)])
+    assert run.state.interactions == Position(2 * len(times) - 1, **position)
+    assert comparable(derived(run)) == comparable(run.state)
+    assert run.findings() == []
+
+
+def test_so_is_that_of_a_jump_that_was_refused_last() -> None:
+    given_inputs = inputs([interaction(n, at) for n, at in enumerate([5_000, 99_000, 5_001])], [])
+    run = record(given_inputs, [(Step(3, 0, end_seen=True, limit=2), False)])
+    assert run.state.interactions == Position(3, clock=5_000, ahead=99_000)
+    assert comparable(derived(run)) == comparable(run.state)
 
 
 def test_a_label_that_comes_out_of_order_when_its_event_is_forgotten_waits() -> None:

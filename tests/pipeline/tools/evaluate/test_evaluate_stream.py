@@ -219,6 +219,17 @@ def test_a_wrong_clock_is_refused_as_by_a_worker() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_months_between_rows_cost_nothing() -> None:
+    month, begin = 30 * 86_400, 600_000_000
+    given = rows()
+    for number, each in enumerate(given):
+        each["at"] = begin + month * min(number, 100 + number // 4) + number
+    write(Path("orders.jsonl"), given)
+    found = evaluated("orders.jsonl", "--label-delay", "5m")
+    assert (found["labelled"], found["dead_letters"]) == (ORDERS, 0)
+
+
+@pytest.mark.usefixtures("folder")
 def test_inputs_in_other_formats_are_evaluated_without_a_registry() -> None:
     found = evaluated("orders.jsonl")
     text = Path("orders.toml").read_text()

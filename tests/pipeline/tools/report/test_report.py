@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from pipeline.records.names import Fault
 from pipeline.task.state import COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report import Report, render
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
@@ -176,9 +177,9 @@ def test_a_dead_letter_of_no_known_fault_is_reported() -> None:
 
 def test_every_counter_is_shown() -> None:
     assert sorted(name for names in STAGES.values() for name in names) == sorted(
-        (*COUNTERS, *TABLE_COUNTERS, ITEMS)
+        (*COUNTERS, *TABLE_COUNTERS, Fault.PAST, ITEMS)
     )
-    assert set(DEAD_LETTER_FAULTS) < {*COUNTERS, *TABLE_COUNTERS}
+    assert set(DEAD_LETTER_FAULTS) < {*COUNTERS, *TABLE_COUNTERS, Fault.PAST}
 
 
 def test_labels_asked_for_are_counted_where_there_is_a_policy() -> None:
