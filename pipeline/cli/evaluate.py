@@ -281,7 +281,8 @@ def _evaluate_stream(
     else:
         typer.echo(describe_rows(events.rows, events.skipped))
         typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
-        show(render(done.report, settings.stream, where="written"), evaluation.render_advice(advice))
+        figures = render(done.report, settings.stream, where="written", has_times=events.has_times)
+        show(figures, evaluation.render_advice(advice))
     if done.losses.late > TOLERATED_LATE * done.losses.rows:
         notice(
             f"warning: {done.losses.late:,} labels come more than join.window after their events and are "

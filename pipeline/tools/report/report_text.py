@@ -40,7 +40,9 @@ COLUMNS: Final = 50
 """Number of bars, at most."""
 
 
-def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics") -> RenderableType:
+def render(
+    report: Report, stream: Stream = KUAIREC, *, where: str = "in topics", has_times: bool = True
+) -> RenderableType:
     """Render a report for a terminal of 80 columns or more.
 
     Parameters
@@ -51,17 +53,19 @@ def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics"
         Definition of the stream, which names the entities.
     where
         What is said of where the records are.
+    has_times
+        Whether the times are those of the events, and not made up for rows in their order.
     """
     if not any(report.counters.values()) and not report.outcomes and not report.predictions:
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
     parts: list[RenderableType] = [_counters(report, where)]
     if report.regression is not None:
-        parts += [*_regression(report, report.regression, stream), *_over_time(report)]
+        parts += [*_regression(report, report.regression, stream), *_over_time(report, has_times=has_times)]
     elif report.labelled:
         parts += [Text(), _methods(report, stream)]
         if report.comparison is not None:
             parts += [Text(), _comparison(report.comparison)]
-        parts += _over_time(report)
+        parts += _over_time(report, has_times=has_times)
     else:
         parts += [Text(), Text("No label was joined yet, so there is nothing to compare predictions with.")]
     if report.off_policy:
@@ -239,7 +243,7 @@ def _figure(value: float | None) -> str:
     return number_or_dash(value, "#.4g")
 
 
-def _over_time(report: Report) -> Iterator[RenderableType]:
+def _over_time(report: Report, *, has_times: bool) -> Iterator[RenderableType]:
     """Yield the errors from the first to the last event as bars on one scale, and the delays of labels."""
     over_time = OverTime.of(report)
     what, form = "mistakes", ".0%"
@@ -260,10 +264,12 @@ def _over_time(report: Report) -> Iterator[RenderableType]:
     table = Table.grid(padding=(0, 2))
     for name, values in series.items():
         table.add_row(name, _bars(values, low, high))
-    first, last = map(date, over_time.span)
+    first, last = map(date, over_time.span) if has_times else ("the first event", "the last")
     yield Text()
     yield Text(f"{what} from {first} to {last}, between {low:{form}} and {high:{form}}", style="bold")
     yield table
+    if not has_times:
+        return
     yield Text()
     yield Text(
         f"label delay: median {duration(report.label_delay_median or 0.0)}, "
