@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -49,3 +51,27 @@ def test_numbers(name: str, label: str, lost: int, tmp_path: Path) -> None:
     assert found["losses"]["lost"] == lost
     assert found["regression"]["mae"] < found["regression"]["running_mean"]
     assert not {"/casual", "/registered"} & {each.get("field") for each in drafted["features"].values()}
+
+
+@pytest.mark.slow
+def test_the_page_on_streams_begins_with_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copyfile(data("files") / "bike_hour.csv", "bike_hour.csv")
+    page = (Path(__file__).parents[4] / "docs" / "streams.md").read_text()
+    drafted, figures = re.findall(r"^```(?:toml)?\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[:2]
+    run_ = CliRunner().invoke
+    assert run_(app, ["stream", "init", "bike_hour.csv", "--out", "bike.toml"]).exit_code == 0
+    draft = Path("bike.toml").read_text()
+    lines = iter(draft.splitlines())
+    assert all(line in lines for line in drafted.splitlines()), "other lines, or in another order"
+    Path("forks.toml").write_text('stream = "bike.toml"\n')
+    printed = [line.split() for line in run_(app, ["evaluate", "bike_hour.csv"]).stdout.splitlines()]
+    assert all(line.split() in printed for line in figures.splitlines())
+    for name in ("workingday", "yr"):
+        draft = draft.replace(f'{name} = {{ kind = "number"', f'{name} = {{ kind = "category"')
+    Path("bike.toml").write_text(draft)
+    [edited] = re.findall(r"make it ([0-9.]+)\.", page)
+    found = json.loads(run_(app, ["evaluate", "bike_hour.csv", "--json"]).stdout)
+    assert f"{found['regression']['mae']:.2f}" == edited
