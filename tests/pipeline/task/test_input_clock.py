@@ -121,8 +121,16 @@ def test_half_of_the_judges_and_one_decide_at_once() -> None:
 def test_a_clock_that_was_set_by_wrong_ones_goes_back_after_a_hundred() -> None:
     good = [NOW + n for n in range(JUDGES + 5)]
     wrong = [NOW + MONTH] * (JUDGES // 2 + 2)
-    found = judged([NOW, *wrong, *good])
-    assert found == ["accepted"] * (1 + len(wrong)) + ["past"] * JUDGES + ["accepted"] * 5
+    found = judged([NOW, *wrong, *good, *[0] * JUDGES])
+    assert found == ["accepted"] * (1 + len(wrong)) + ["past"] * JUDGES + ["accepted"] * 5 + ["past"] * JUDGES
+
+
+def test_each_accepted_message_makes_up_for_one_that_is_far_behind() -> None:
+    found = InputClock(JUMP, BEHIND, NOW, behind=5)
+    assert found.accept_all(np.array([NOW, NO_TIMESTAMP, NOW, NOW]))
+    assert found.behind == 2
+    found.accept(NOW)
+    assert found.behind == 1
 
 
 def test_a_jump_does_not_wait_for_ever_for_those_that_are_far_behind() -> None:

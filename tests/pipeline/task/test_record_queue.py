@@ -166,8 +166,11 @@ def test_where_its_input_pauses_a_jump_to_the_present_counts_and_the_next_may_co
 def test_a_jump_that_waits_is_read_again_after_a_rewind() -> None:
     queue = record_queue(100, 9_000)
     queue.pop()
+    queue.at_end = True
     queue.rewind()
-    assert (queue.waiting, queue.position.offset) == (None, 1)
+    assert (queue.waiting, queue.position.offset, queue.at_end) == (None, 1, False)
+    queue.feed(queued(inputs([interaction(n, 101) for n in range(2)], []).interactions[1:]))
+    assert [isinstance(each, RejectedRecord) for each in popped(queue)] == [False]
 
 
 times = st.lists(st.integers(0, 20) | st.integers(0, 5_000) | st.integers(0, 100_000), max_size=20)
