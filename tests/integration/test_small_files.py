@@ -20,7 +20,7 @@ from tests.support.small_files import SmallFile, small_files
 
 TOLD = re.compile(
     r"(time|time_unit|time_format|time_of_day|value|value_kind|signals|kind|above|offset) = "
-    r"|# (Left|Other|Rows|Only)|# .* guess"
+    r"|#   /|# (Left|Other|Rows|Only)|# .* guess"
 )
 """Lines of drafts that are recorded."""
 RECORD = Path(__file__).parent / "small_files.txt"

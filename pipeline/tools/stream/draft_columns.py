@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from json import dumps
+from textwrap import wrap
 from typing import Final
 
 import polars as pl
@@ -76,6 +77,34 @@ def columns_of(frame: pl.DataFrame, some: pl.DataFrame, parent: str = "") -> Ite
             yield from columns_of(series.struct.unnest(), values.struct.unnest(), pointer)
         elif not series.dtype.is_nested():
             yield Column(pointer, values, series)
+
+
+def lists_of(frame: pl.DataFrame, parent: str = "") -> Iterator[str]:
+    """Yield the pointers to columns of lists."""
+    for series in frame:
+        pointer = f"{parent}/{series.name.replace('~', '~0').replace('/', '~1')}"
+        if isinstance(series.dtype, pl.Struct):
+            yield from lists_of(series.struct.unnest(), pointer)
+        elif series.dtype.is_nested():
+            yield pointer
+
+
+def wrapped(pointers: Iterable[str]) -> Iterator[str]:
+    """Yield comments with pointers, in lines that are not long.
+
+    Examples
+    --------
+    >>> [*wrapped(["/a", "/b"])]
+    ['#   /a, /b']
+    """
+    yield from wrap(
+        ", ".join(map(one_line, pointers)),
+        100,
+        initial_indent="#   ",
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def is_id(column: Column) -> bool:

@@ -18,6 +18,7 @@ from pipeline.tools.stream.draft_columns import (
     is_unique,
     one_line,
     quoted,
+    wrapped,
 )
 from pipeline.tools.stream.draft_guess import Guess, span_of
 from pipeline.tools.stream.leaks import correlation, numbers_of, standardised, tells
@@ -75,11 +76,19 @@ def feature_lines(guess: Guess, names: Names, *, hour: str | None) -> Iterator[s
         if reason is not None:
             yield f"# Left out, as {reason}:"
         yield f"{'# ' * (reason is not None)}{name} = {{ {_settings(each)} }}"
-    left = [each.pointer for each in columns if each not in found] + [
-        each.pointer for each in found[MAX_FEATURES:]
-    ]
-    if left:
-        yield f"# Left out, as values all differ or are all the same: {', '.join(map(one_line, left[:20]))}"
+    constant = [each for each in columns if each not in found and each.distinct < 2]
+    other = [each for each in columns if each not in found and each.distinct >= 2]
+    for reason, left in (
+        ("values are all the same", constant),
+        ("values all differ, or are neither numbers nor text", other),
+        (f"there are {MAX_FEATURES} before", found[MAX_FEATURES:]),
+    ):
+        if left:
+            yield f"# Left out, as {reason}:"
+            yield from wrapped(each.pointer for each in left)
+    if guess.lists:
+        yield "# Left out, as values are lists, which are features as vectors of numbers alone:"
+        yield from wrapped(guess.lists)
 
 
 def leaks(columns: Sequence[Column], label: Column) -> dict[str, str]:

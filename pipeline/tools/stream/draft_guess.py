@@ -82,6 +82,8 @@ class Guess(NamedTuple):
     """Fields that may be features."""
     columns: Sequence[Column]
     """All of them."""
+    lists: Sequence[str] = ()
+    """Pointers to columns of lists."""
 
 
 def guess_columns(path: Path, columns: Sequence[Column], known: Known) -> Guess:

@@ -20,6 +20,7 @@ from pipeline.tools.stream.draft_columns import (
     columns_of,
     is_binary,
     is_signal,
+    lists_of,
     one_line,
     quoted,
 )
@@ -58,7 +59,7 @@ def draft(path: Path, name: str, known: Known = NOTHING_KNOWN) -> str:
     columns = list(columns_of(frame, frame.sample(min(ROWS, frame.height), seed=0)))
     if not columns or not len(columns[0].values):
         raise DataError(f"{path}: there are no rows to look at")
-    found = guess_columns(path, columns, known)
+    found = guess_columns(path, columns, known)._replace(lists=[*lists_of(frame)])
     if not found.labels:
         raise DataError(
             f"{path}: no column looks like a label; name it with --label. There are {names_of(columns)}"

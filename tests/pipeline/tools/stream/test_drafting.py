@@ -207,7 +207,8 @@ def test_features_are_of_the_kinds_that_their_values_say(tmp_path: Path) -> None
     assert kinds == {"spent": "number", "says": "text", "zip": "category", "agent": "category"}
     assert 'spent = { kind = "number", field = "/spent", log = true }' in text
     assert 'agent = { kind = "category", field = "/agent", missing = "unknown" }' in text
-    assert "# Left out, as values all differ or are all the same: /trace, /same" in text
+    assert "# Left out, as values are all the same:\n#   /same\n" in text
+    assert "# Left out, as values all differ, or are neither numbers nor text:\n#   /trace\n" in text
     assert len(read_rows(path, stream, 0)) == 300
 
 
