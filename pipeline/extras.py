@@ -16,6 +16,7 @@ EXTRA_OF_PACKAGE: Final[Mapping[str, str]] = MappingProxyType(
         "pooch": "broker",
         "psutil": "broker",
         "polars": "tables",
+        "backports": "tables",
         "matplotlib": "report",
         "river": "river",
         "testcontainers": "docker",

@@ -25,11 +25,6 @@ from pipeline.errors import DataError
 from pipeline.input_files import LARGEST_TEXT, LONGEST_LINE, refuse_large
 from pipeline.truncate import truncate
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 TEXTS: Final = (".csv", ".tsv", ".txt", ".data")
 OBJECTS: Final = (".json", ".jsonl", ".ndjson")
 ENDINGS: Final = (*TEXTS, *OBJECTS, ".parquet")
@@ -120,8 +115,6 @@ def read_table_file(path: Path) -> TableText:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, csv.Error) as error:
         text = (str(error).splitlines() or ["unknown reason"])[0]
         raise DataError(f"{path}: cannot be read as a table: {truncate(text)}") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
-        raise DataError(f"{path}: cannot be decompressed: {error}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
     compressed = " or ".join(COMPRESSED)
@@ -131,15 +124,35 @@ def read_table_file(path: Path) -> TableText:
 def _content(path: Path) -> bytes:
     """Return what a file has, decompressed, without a byte order mark."""
     refuse_large(path)
-    compression = path.suffix.lower()
-    if compression in COMPRESSED:
-        with gzip.open(path) if compression == ".gz" else zstd.open(path) as file:
-            content = file.read(LARGEST_TEXT + 1)
+    if path.suffix.lower() in COMPRESSED:
+        content = _decompressed(path)
         if len(content) > LARGEST_TEXT:
             raise DataError(f"{path}: decompressed it is too large; the limit is {LARGEST_TEXT / 1e9:g} GB")
     else:
         content = path.read_bytes()
     return content.removeprefix(codecs.BOM_UTF8)
+
+
+def _decompressed(path: Path) -> bytes:
+    """Return what a compressed file has, and one byte more than `LARGEST_TEXT` at most."""
+    errors: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
+    try:
+        if path.suffix.lower() == ".gz":
+            with gzip.open(path) as file:
+                return file.read(LARGEST_TEXT + 1)
+        if sys.version_info >= (3, 14):
+            from compression import zstd  # noqa: PLC0415 - where it is needed
+        else:
+            from backports import zstd  # noqa: PLC0415 - as above: who installs polars alone lacks it
+        errors = (EOFError, zstd.ZstdError)
+        with zstd.open(path) as file:
+            return file.read(LARGEST_TEXT + 1)
+    except ImportError:
+        raise DataError(
+            f"{path}: the package backports.zstd is needed: pip install 'forks-stream[tables]'"
+        ) from None
+    except errors as error:
+        raise DataError(f"{path}: cannot be decompressed: {error}") from error
 
 
 def _objects(content: bytes) -> pl.DataFrame:

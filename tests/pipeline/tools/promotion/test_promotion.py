@@ -46,7 +46,7 @@ def promoted_halfway(policy: LabelPolicy | None = None) -> OutputLog:
     task = new_task(model=new_model(challengers=CHALLENGERS), policy=policy)
     log = OutputLog(policy=policy)
     log.settings |= challengers_text(CHALLENGERS)
-    run_batches(task, log, [STEADY] * 10)
+    run_batches(task, log, [STEADY] * 14)
     model = swap(task.model, model_under(AFTER), "wider", "former")
     run_batches(log.go_on_from(model, AFTER), log, [STEADY, REST])
     return log
