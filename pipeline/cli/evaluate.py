@@ -273,7 +273,7 @@ def _evaluate_stream(
     with progress("evaluate", len(order_of(events))) as update:
         done = evaluation.run_table(events, settings, factory, window=window, progress=update)
     attempt = evaluation.Attempt(command, factory.learner)
-    advice = [*evaluation.advise_table(events, done.outcomes, settings.stream, factory.target, attempt)]
+    advice = [*evaluation.advise_table(events, done.outcomes, settings, factory.target, attempt)]
     if as_json:
         rows = {"rows": events.rows, "skipped": events.skipped, "seconds": done.seconds}
         more = {"losses": msgspec.to_builtins(done.losses), "advice": msgspec.to_builtins(advice)}
@@ -283,9 +283,9 @@ def _evaluate_stream(
         typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
         figures = render(done.report, settings.stream, where="written", has_times=events.has_times)
         show(figures, evaluation.render_advice(advice))
-    if done.losses.late > TOLERATED_LATE * done.losses.rows:
+    if (late := events.later_than(settings.join.window)) > TOLERATED_LATE * len(events):
         notice(
-            f"warning: {done.losses.late:,} labels come more than join.window after their events and are "
+            f"warning: {late:,} labels come more than join.window after their events and are "
             "not learned: set join.window to more"
         )
     if done.losses.too_many:

@@ -103,7 +103,7 @@ def replay(
         Path,
         typer.Argument(
             help="A CSV in KuaiRec's columns, or a folder that holds one. With a definition of another "
-            "stream, a table with its fields: .csv, .parquet or .jsonl.",
+            "stream, a table of its events: text, JSON or Parquet.",
             show_default=False,
         ),
     ],

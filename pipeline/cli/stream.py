@@ -123,7 +123,12 @@ def check(
     }
     latest = int(time.time() * 1000) + settings.join.max_ahead
     found = check_sample(
-        settings.stream, decoders_of(topics), Sample(interactions, labels, tables), topics.inputs, latest
+        settings.stream,
+        decoders_of(topics),
+        Sample(interactions, labels, tables),
+        topics.inputs,
+        latest,
+        join=settings.join,
     )
     print_found(found, render, json=json)
     if not found.fits:

@@ -85,6 +85,10 @@ class Events:
         """The number of labels that come."""
         return len(self) - self.frame["label_timestamp"].null_count()
 
+    def later_than(self, window: int) -> int:
+        """Return the number of labels that come more than so many milliseconds after their events."""
+        return int((self.frame["label_timestamp"] - self.frame["timestamp"] > window).sum())
+
     @property
     def reasons(self) -> str:
         """The reasons why rows cannot be used, with the numbers of these rows, as text."""

@@ -8,6 +8,7 @@ from typing import Final
 
 import polars as pl
 
+from pipeline.config.durations import duration_text
 from pipeline.config.stream import WEIGHT, Stream
 from pipeline.config.stream_features import DerivedFeature
 from pipeline.config.target_settings import RegressionSettings
@@ -91,6 +92,9 @@ def read_rows(path: Path, stream: Stream, label_delay: int, labels_path: Path | 
             f"There is no column for interactions.time, {interactions.time}: rows are in the order of time, "
             "and each label comes before the next event"
         )
+    elif known.find(labels.time) is None:
+        delay = duration_text(label_delay)
+        notes.append(f"There is no column for labels.time, {labels.time}: each label comes {delay} later")
     selected = _columns(table, known, stream, label_delay, ordered=ordered)
     try:
         raw = table.frame.select(**selected)

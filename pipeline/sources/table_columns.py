@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.config.pointer import parts_of
 from pipeline.config.stream import LabelDefinition
-from pipeline.config.stream_features import FieldFeature
+from pipeline.config.stream_features import FieldFeature, NumberFeature
 from pipeline.config.times import TimeSettings
 from pipeline.errors import DataError
 from pipeline.records.fields import INTEGER_LIMIT
@@ -146,7 +146,10 @@ class TableFile:
         """Return the column of a feature; nulls where there is no such column and it may be missing."""
         if feature.missing is not None and self.find(feature.field) is None:
             return pl.lit(None)
-        return self._existing(feature.field)
+        column = self._existing(feature.field)
+        if isinstance(feature, NumberFeature) and self.frame.select(column).to_series().dtype == pl.String:
+            return column.cast(pl.Float64, strict=False)  # as a cell that is no number makes them text
+        return column
 
     def time(self, pointer: str, settings: TimeSettings, clock: str | None = None) -> pl.Expr:
         """Return a column of times, in milliseconds; what is no time is null.

@@ -32,6 +32,8 @@ ENDINGS: Final = (*TEXTS, *OBJECTS, ".parquet")
 COMPRESSED: Final = (".gz", ".zst")
 NOTHING: Final = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 """What stands for a missing number, in lower case."""
+MOSTLY: Final = 0.95
+"""Share of a column's values that are numbers, from which on others may be mistakes."""
 SEPARATORS: Final = (",", "\t", ";", "|", "::")
 FIRST_LINES: Final = 200
 """Lines that decide what a file is like."""
@@ -310,14 +312,47 @@ def _values(column: pl.Series, *, decimal_comma: bool) -> pl.Series:
     some = known.filter(~missing)
     if not len(some):
         return known
-    if decimal_comma:
-        some = some.str.replace(",", ".", literal=True)
-    if not some.str.contains(rf"^{_NUMBER.pattern}$").all():
+    plain = _plain(some, decimal_comma=decimal_comma)
+    share = plain.str.contains(rf"^{_NUMBER.pattern}$").mean()
+    if not isinstance(share, float) or share < MOSTLY:
         return known
-    kind = pl.Int64 if some.str.contains(r"^[+-]?\d+$").all() else pl.Float64
-    numbers = known.set(missing, None)
-    numbers = numbers.str.replace(",", ".", literal=True) if decimal_comma else numbers
-    cast = numbers.cast(kind, strict=False)
+    if share < 1.0:
+        return _plain(known, decimal_comma=decimal_comma)
+    kind = pl.Int64 if plain.str.contains(r"^[+-]?\d+$").all() else pl.Float64
+    cast = _plain(known.set(missing, None), decimal_comma=decimal_comma).cast(kind, strict=False)
     if cast.null_count() != len(column) - len(some):
         return known  # whole numbers beyond 64 bits
     return cast
+
+
+def _plain(column: pl.Series, *, decimal_comma: bool) -> pl.Series:
+    """Return text in which numbers have a decimal point, and nothing between thousands."""
+    mark, point = (",", ".") if decimal_comma else (".", ",")
+    grouped = rf"^[+-]?\d{{1,3}}({re.escape(point)}\d{{3}})+({re.escape(mark)}\d+)?$"
+    frame = pl.DataFrame({"text": column})
+    text = pl.col("text")
+    text = (
+        pl.when(text.str.contains(grouped))
+        .then(text.str.replace_all(point, "", literal=True))
+        .otherwise(text)
+    )
+    if decimal_comma:
+        comma = text.str.contains(rf"^{_COMMA_NUMBER.pattern}$")
+        text = pl.when(comma).then(text.str.replace(",", ".", literal=True)).otherwise(text)
+    return frame.select(text.alias(column.name)).to_series()
+
+
+def as_numbers(column: pl.Series) -> pl.Series | None:
+    """Return a column of text as numbers, null where a value is none; None if not nearly all of them are.
+
+    Examples
+    --------
+    >>> as_numbers(pl.Series([*map(str, range(40)), "n/a EUR"])).null_count()
+    1
+    >>> as_numbers(pl.Series(["1", "a"])) is None
+    True
+    """
+    known = column.filter(~column.str.to_lowercase().is_in(NOTHING).fill_null(value=True))
+    numbers = column.cast(pl.Float64, strict=False)
+    found = len(numbers) - numbers.null_count()
+    return numbers if len(known) > found >= MOSTLY * len(known) else None

@@ -35,6 +35,8 @@ HELD: Final = 0.5
 """Share of labels that wait for events of the same time, from which on they matter."""
 LEAK: Final = 0.99
 """Correlation with the label from which on a feature tells it."""
+TOO_GOOD: Final = 0.999
+"""Area under the ROC curve from which on features are suspected."""
 SAMPLE: Final = 5_000
 """Rows in which features are compared with the label, at most."""
 STRONGER: Final = 10.0
@@ -122,8 +124,21 @@ def advise(events: Labelled, attempt: Attempt) -> Iterator[Advice]:
         yield constant
     elif len(events.values) >= ENOUGH:
         losses = losses_of(events)
-        found = _worse_than_constant(events, losses, attempt), _rare_class(events, losses, attempt)
+        found = (
+            _worse_than_constant(events, losses, attempt),
+            _rare_class(events, losses, attempt),
+            _too_good(events),
+        )
         yield from (each for each in found if each is not None)
+
+
+def _too_good(events: Labelled) -> Advice | None:
+    """Find out whether classes are told apart so well that features must know the label."""
+    area = None if events.positive is None else auc(events.scores, events.positive)
+    if area is None or area < TOO_GOOD:
+        return None
+    seen = f"the AUC is {area:.4f}: a feature, or several together, may tell the label"
+    return Advice("too_good", seen, "features", "leave features out that are known later")
 
 
 def _constant_label(events: Labelled) -> Advice | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+import polars as pl
 
 from forks.arrays import IntArray
+from pipeline.config.settings import Config
 from pipeline.config.stream import Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.features.target import Target
@@ -17,15 +19,20 @@ from pipeline.tools.evaluate.losses import REMEDIES
 from pipeline.tools.report.figures import baseline_margins
 from pipeline.tools.report.outcomes import Outcomes
 from pipeline.tools.report.regression import running_mean
+from pipeline.tools.times import instant
 
 EARLY: Final = "label_before_event"
 """The reason why a row is lost whose label comes before its event."""
+CLOCKS_SET: Final = 631_152_000_000
+"""1990 in milliseconds."""
+EARLY_SHARE: Final = 0.5
+"""Share of rows below which times before 1990 are of clocks that were not set."""
 FEATURE: Final = "features."
 """What the columns of features begin with."""
 
 
 def advise_table(
-    events: Events, outcomes: Outcomes, stream: Stream, target: Target, attempt: Attempt
+    events: Events, outcomes: Outcomes, config: Config, target: Target, attempt: Attempt
 ) -> Iterator[Advice]:
     """Yield what there is to look at.
 
@@ -35,13 +42,27 @@ def advise_table(
         The rows of the table.
     outcomes
         Outcomes of the run, in one partition.
-    stream
-        Definition of the stream.
+    config
+        The configuration.
     target
         What labels mean.
     attempt
         What was run.
     """
+    stream, rows = config.stream, len(events)
+    if events.labels < rows and target.missing_label(config.join.on_missing) is not None:
+        seen = f"{rows - events.labels:,} of {rows:,} rows have no label, and count as negative in the end"
+        remedy = 'set join.on_missing = "drop" if these labels are only not known yet'
+        yield Advice("missing_labels", seen, "join.on_missing", remedy)
+    times = events.frame["timestamp"]
+    early = int((times < CLOCKS_SET).sum())
+    if events.has_times and 0 < early < EARLY_SHARE * rows:
+        first, last, other = (instant(int(times[row])) for row in (0, early - 1, early))
+        seen = (
+            f"{early:,} rows are of {first} to {last}, the others from {other} on: in messages, such a clock"
+        )
+        seen += " makes dead letters, past"
+        yield Advice("clock_not_set", seen, "interactions.time", "leave these rows out, and mend the clock")
     if count := events.skipped.get(EARLY):
         seen = f"the labels of {count:,} of {events.rows:,} rows come before their events and are lost"
         yield Advice(EARLY, seen, "labels.time", REMEDIES[EARLY])
@@ -51,12 +72,15 @@ def advise_table(
         command = None if events.has_label_times else attempt.command
         if (tied := tied_times(_learned(outcomes[order]), command)) is not None:
             yield tied
-    yield from advise(_labelled(outcomes, order, stream, has_times=events.has_times), attempt)
-    values = events.frame["watch_ratio"].to_numpy()
+    found = [*advise(_labelled(outcomes, order, stream, has_times=events.has_times), attempt)]
+    labelled = events.frame.filter(pl.col("label_timestamp").is_not_null())
+    values = labelled["watch_ratio"].to_numpy()
     if not isinstance(stream.target, RegressionSettings):
         values = target.are_positive(values).astype(np.float64)
-    columns = [each for each in events.frame if each.name.startswith(FEATURE)]
-    yield from leaks([each.rename(each.name.removeprefix(FEATURE)) for each in columns], values)
+    columns = [each for each in labelled if each.name.startswith(FEATURE)]
+    told = [*leaks([each.rename(each.name.removeprefix(FEATURE)) for each in columns], values)]
+    yield from (each for each in found if not (told and each.name == "too_good"))
+    yield from told
 
 
 def _labelled(outcomes: Outcomes, order: IntArray, stream: Stream, *, has_times: bool) -> Labelled:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from pipeline.config.pointer import parts_of
+from pipeline.config.settings import Join
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
 from pipeline.config.target_settings import BinarySettings, RegressionSettings
 from pipeline.features.live_tables import TableFeatures, TableRecord, tables_of
@@ -21,6 +22,7 @@ from pipeline.records.decoding import NO_TIMESTAMP, InputDecoder, RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
+from pipeline.task.input_clock import InputClock
 from pipeline.truncate import shown, truncate
 
 MAX_REASONS: Final = 20
@@ -124,7 +126,13 @@ class StreamCheck(msgspec.Struct, frozen=True):
 
 
 def check(
-    stream: Stream, decoders: InputDecoders, sample: Sample, topics: tuple[str, str], latest: int
+    stream: Stream,
+    decoders: InputDecoders,
+    sample: Sample,
+    topics: tuple[str, str],
+    latest: int,
+    *,
+    join: Join | None = None,
 ) -> StreamCheck:
     """Check messages against a definition.
 
@@ -140,14 +148,21 @@ def check(
         Names of the topics of interactions and labels.
     latest
         Largest time to accept, in milliseconds.
+    join
+        Says which times are of a wrong clock; by default the usual settings.
 
     Returns
     -------
     StreamCheck
         What fits, and what does not.
     """
-    interactions = _decoded(sample.interactions, decoders.interactions, latest)
-    labels = _decoded(sample.labels, decoders.labels, latest)
+    interactions, labels = (
+        _judged(_decoded(messages, decoder, latest), join or Join())
+        for messages, decoder in (
+            (sample.interactions, decoders.interactions),
+            (sample.labels, decoders.labels),
+        )
+    )
     # The first of an event counts, as in a worker; later ones are duplicates.
     identify = identify_by(stream.item_entities)
     items = [each for _, record in interactions for each in _items(record)]
@@ -209,6 +224,24 @@ def _decoded(
 ) -> list[tuple[RawMessage, Interaction | Label | RejectedRecord]]:
     keys, values = [message.key for message in messages], [message.value for message in messages]
     return list(zip(messages, decode(keys, values, decoder, latest), strict=True))
+
+
+def _judged(
+    decoded: list[tuple[RawMessage, Interaction | Label | RejectedRecord]], join: Join
+) -> list[tuple[RawMessage, Interaction | Label | RejectedRecord]]:
+    """Return messages with what the clocks of their partitions refuse."""
+    judged = [*decoded]
+    partitions: dict[int, list[int]] = {}
+    for row in sorted(range(len(decoded)), key=lambda row: decoded[row][0].offset):
+        partitions.setdefault(decoded[row][0].partition, []).append(row)
+    for rows in partitions.values():
+        records = [decoded[row][1] for row in rows]
+        times = [NO_TIMESTAMP if isinstance(each, RejectedRecord) else each.timestamp for each in records]
+        verdicts = InputClock(join.max_jump, join.max_behind).judge(times, present=0)
+        for row, refused in zip(rows, verdicts, strict=True):
+            if refused is not None:
+                judged[row] = decoded[row][0], refused
+    return judged
 
 
 def _input(

@@ -13,12 +13,16 @@ from typing import Final
 import polars as pl
 
 from pipeline.config.stream import RESERVED
+from pipeline.sources.table_files import NOTHING, as_numbers
 from pipeline.tools.stream.draft_times import TimeGuess, time_guess
+from pipeline.truncate import shown
 
 LONGEST_NAME: Final = 41
 """Characters of a name in a definition, at most."""
 LONGEST_SIGNAL: Final = 256
 """Characters of a signal, at most."""
+_NUMBERED: Final = re.compile(r"(id|uuid|key|code|no|nr|num|number|zip|sku|order)$", re.IGNORECASE)
+"""Names of texts that may be numbers, and are none."""
 _OF_PARENT: Final = frozenset({"id", "key", "uuid", "value"})
 """Names of fields that say nothing without that of their object."""
 
@@ -32,6 +36,8 @@ class Column:
     """Some of its values."""
     whole: pl.Series
     """All of them."""
+    odd: str = ""
+    """What is said of a few values that are no numbers; empty if all are."""
 
     @property
     def nulls(self) -> bool:
@@ -76,7 +82,20 @@ def columns_of(frame: pl.DataFrame, some: pl.DataFrame, parent: str = "") -> Ite
         if isinstance(series.dtype, pl.Struct):
             yield from columns_of(series.struct.unnest(), values.struct.unnest(), pointer)
         elif not series.dtype.is_nested():
-            yield Column(pointer, values, series)
+            yield _column(pointer, values, series)
+
+
+def _column(pointer: str, values: pl.Series, whole: pl.Series) -> Column:
+    """Return a column, as numbers where nearly all texts are some."""
+    text = whole.dtype == pl.String and not _NUMBERED.search(pointer)
+    numbers = as_numbers(whole) if text else None
+    if numbers is None:
+        return Column(pointer, values, whole)
+    known = ~whole.str.to_lowercase().is_in(NOTHING).fill_null(value=True)
+    odd = whole.filter(numbers.is_null() & known)
+    counted = f"{len(odd):,} values are no numbers" if len(odd) > 1 else "One value is no number"
+    some = values.cast(pl.Float64, strict=False)
+    return Column(pointer, some, numbers, f"{counted}, such as {one_line(shown(odd[0]))}")
 
 
 def lists_of(frame: pl.DataFrame, parent: str = "") -> Iterator[str]:

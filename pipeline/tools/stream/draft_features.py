@@ -73,6 +73,8 @@ def feature_lines(guess: Guess, names: Names, *, hour: str | None) -> Iterator[s
     for each in found[:MAX_FEATURES]:
         name = names.take(each.name)
         reason = told.get(each.pointer)
+        if each.odd:
+            yield f"# {each.odd}:"
         if reason is not None:
             yield f"# Left out, as {reason}:"
         yield f"{'# ' * (reason is not None)}{name} = {{ {_settings(each)} }}"

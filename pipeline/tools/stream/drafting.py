@@ -81,7 +81,7 @@ def _lines(name: str, found: Guess) -> Iterator[str]:
         for each in found.entities:
             yield f"{names.take(each.name)} = {quoted(each.pointer)}"
     else:
-        yield "# No column looks like an id: the events' ids are the messages' keys."
+        yield "# No column looks like an id (--entity names one): the events' ids are the messages' keys."
     yield ""
     yield "[interactions]"
     yield f'topic = "{name}-interactions"'
@@ -131,6 +131,12 @@ def _label_lines(found: Guess) -> Iterator[str]:
     yield f"time = {quoted(label_time)}"
     yield from _time_lines(_how_labels(known, guess), None)
     yield from _other_candidates("labels", [each for each in found.labels[1:] if is_binary(each)])
+    if label.nulls and (is_binary(label) or is_signal(label)):
+        none = label.whole.null_count()
+        yield f"# {none:,} rows have none. In the end each counts as negative, if forks.toml does not say"
+        yield '# join.on_missing = "drop".'
+    if label.odd:
+        yield f"# {label.odd}."
     yield f"value = {quoted(label.pointer)}"
     if label.values.dtype == pl.Boolean:
         yield 'value_kind = "boolean"'
@@ -185,7 +191,7 @@ def _target_lines(label: Column, name: str) -> Iterator[str]:
     deviation = float((numbers - median).abs().mean() or 0.0)  # type: ignore[arg-type]  # a float of floats
     yield 'kind = "regression"'
     yield f'name = "{name}"'
-    yield "# The median, how far labels usually are from it, and how far the furthest is of any account."
+    yield "# The median, how far labels usually are from it, and from how far on they count as that far."
     yield f"offset = {median:g}"
     yield f"scale = {deviation or 1.0:g}"
     yield f"cap = {min(4.0 * max(high - median, median - low, deviation), HIGHEST_WATCH_RATIO) or 1.0:g}"

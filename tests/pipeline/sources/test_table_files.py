@@ -126,6 +126,13 @@ def test_whole_numbers_of_any_size_keep_their_digits(tmp_path: Path) -> None:
         assert str(ids[0]) == str(2**70)
 
 
+def test_numbers_may_have_something_between_thousands(tmp_path: Path) -> None:
+    german = read(tmp_path, "a;b\n1.299,00;x\n12,5;y\n-1.234.567,25;z\n").frame["a"]
+    assert german.to_list() == [1299.0, 12.5, -1234567.25]
+    english = read(tmp_path, 'a,b\n"1,299.00",x\n12.5,y\n').frame["a"]
+    assert english.to_list() == [1299.0, 12.5]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [

@@ -139,6 +139,14 @@ def test_rare_classes_are_a_reason_to_look_at_other_figures() -> None:
     assert remedy.endswith("--set loss=logistic")
 
 
+def test_classes_that_are_told_apart_nearly_always_are_a_reason_to_look() -> None:
+    events = classes()
+    assert events.positive is not None
+    found = only(advise(events._replace(scores=np.where(events.positive, 5.0, -5.0)), ATTEMPT))
+    assert (found.name, found.field) == ("too_good", "features")
+    assert "the AUC is 1.0000" in found.seen
+
+
 def days(per_day: int, delay: int, *, at_once: bool = False) -> Learned:
     """Events of 20 days, whose labels come so many milliseconds later, unless they are learned at once."""
     times = 86_400_000 * (np.arange(20 * per_day) // per_day)

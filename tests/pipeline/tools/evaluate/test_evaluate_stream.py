@@ -327,6 +327,21 @@ def test_the_text_of_a_run_ends_with_what_to_look_at() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_labels_that_do_not_come_and_clocks_that_were_not_set_are_told() -> None:
+    told = [each | {"on_time": None} if number % 4 else each for number, each in enumerate(rows())]
+    told = [each | {"at": 86_400 + number} if number < 9 else each for number, each in enumerate(told)]
+    write(Path("orders.jsonl"), told)
+    missing, clock = evaluated("orders.jsonl")["advice"]
+    assert (missing["name"], missing["field"]) == ("missing_labels", "join.on_missing")
+    assert missing["seen"] == "300 of 400 rows have no label, and count as negative in the end"
+    assert clock["name"] == "clock_not_set"
+    assert clock["seen"].startswith("9 rows are of 1970-01-02")
+    config = Path("forks.toml")
+    config.write_text(config.read_text() + '[join]\non_missing = "drop"\n')
+    assert [each["name"] for each in evaluated("orders.jsonl")["advice"]] == ["clock_not_set"]
+
+
+@pytest.mark.usefixtures("folder")
 def test_nothing_is_said_of_a_run_without_faults() -> None:
     assert evaluated("orders.jsonl", "--label-delay", "5m")["advice"] == []
     assert "Look at" not in run("orders.jsonl", *SMALL).stdout

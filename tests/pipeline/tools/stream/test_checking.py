@@ -68,6 +68,13 @@ def with_unit(unit: str, factor: float) -> tuple[Stream, list[Any], list[Any]]:
     return Stream.model_validate(definition), plays, watches
 
 
+def test_a_clock_in_1970_is_named_as_a_worker_does() -> None:
+    plays = [each | {"timestamp": 7} if number == 5 else each for number, each in enumerate(PLAYS)]
+    [reason] = checked(plays, WATCHES).interactions.reasons
+    assert (reason.fault, reason.messages, reason.offset) == ("past", 1, 5)
+    assert "counts as a wrong clock" in reason.reason
+
+
 def test_everything_fits() -> None:
     found = checked(PLAYS, WATCHES)
     assert found.fits

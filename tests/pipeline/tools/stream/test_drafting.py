@@ -272,6 +272,25 @@ def test_propensities_and_positions_are_known_by_their_names(tmp_path: Path) -> 
     assert drafted(tmp_path, rows)[0].interactions.propensity is None
 
 
+def test_a_few_cells_that_are_no_numbers_do_not_make_texts(tmp_path: Path) -> None:
+    lines = [f"{number},{5 + number % 37},{number % 2}" for number in range(100)]
+    lines[40], lines[60] = "40,n/a EUR,1", "60,7,?!"
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["row_id,price,bought", *lines]) + "\n")
+    text = draft(path, "some")
+    stream = Stream.model_validate(tomllib.loads(text))
+    assert stream.features["price"].kind == "number"
+    assert "# One value is no number, such as 'n/a EUR':\nprice = " in text
+    assert "# One value is no number, such as '?!'.\nvalue = " in text
+    assert "# 1 rows have none." in text
+    events = read_rows(path, stream, 0)
+    assert (len(events), events.skipped) == (99, {"no_value": 1})
+    assert events.frame["features.price"].null_count() == 1
+    bare = text.replace(", missing = 0.0, indicator = true", "")
+    found = read_rows(path, Stream.model_validate(tomllib.loads(bare)), 0)
+    assert found.examples["no_feature"] == "row 41: features.price at /price is 'n/a EUR'"
+
+
 def test_the_last_column_is_no_label_if_it_has_ids_or_one_value(tmp_path: Path) -> None:
     rows = [{"x": number % 7, "won": number % 2, "shop_id": 3 + number % 4} for number in range(60)]
     assert drafted(tmp_path, rows)[0].labels.value == "/won"
