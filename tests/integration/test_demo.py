@@ -108,7 +108,7 @@ def test_demo_of_a_table_of_ones_own(bootstrap: str, tmp_path: Path, monkeypatch
     write_files(tmp_path, Size(events=2_000, users=40, videos=30, days=2), stream="deliveries")
     table = Path("deliveries.jsonl")
     rows = table.read_text().splitlines()
-    unusable = json.dumps(json.loads(rows[0]) | {"minutes": None})
+    unusable = json.dumps(json.loads(rows[0]) | {"ordered_at": None})
     table.write_text("\n".join([*rows, rows[7], unusable]) + "\n")
     Path("forks.toml").write_text(OTHER)
     found = demo(bootstrap, "--stream", "deliveries.toml", "--data", table, "--out", "mine.svg")

@@ -43,14 +43,14 @@ def test_a_table_gives_what_its_replay_gives(bootstrap: str, topic_prefix: str, 
     assert made.exit_code == 0, made.output
     table, file = tmp_path / "deliveries.jsonl", tmp_path / "forks.toml"
     rows = table.read_text().splitlines()
-    unusable = json.dumps(json.loads(rows[0]) | {"minutes": None})
+    unusable = json.dumps(json.loads(rows[0]) | {"ordered_at": None})
     table.write_text("\n".join([*rows, rows[7], unusable]) + "\n")
     file.write_text(f'stream = "{tmp_path / "deliveries.toml"}"\n{SETTINGS}')
 
     evaluated = CliRunner().invoke(app, ["evaluate", str(table), "--config", str(file), "--json"])
     assert evaluated.exit_code == 0, evaluated.output
     found = json.loads(evaluated.stdout)
-    assert (found["rows"], found["skipped"]) == (EVENTS + 2, {"no_value": 1})
+    assert (found["rows"], found["skipped"]) == (EVENTS + 2, {"no_time": 1})
     assert found["labelled"] > found["expired"] >= found["counters"]["late"] > 0
     assert found["counters"]["duplicate_interactions"] == 1
 
