@@ -46,7 +46,7 @@ _LATER: Final = re.compile(
 )
 
 
-def feature_lines(guess: Guess, names: Names, *, hour: str | None) -> Iterator[str]:
+def feature_lines(guess: Guess, names: Names, entities: Sequence[str], *, hour: str | None) -> Iterator[str]:
     """Yield the features in TOML, those that may tell the label as comments.
 
     Parameters
@@ -55,6 +55,8 @@ def feature_lines(guess: Guess, names: Names, *, hour: str | None) -> Iterator[s
         What columns may be.
     names
         The names that are taken.
+    entities
+        The names of the entities.
     hour
         The encoding of the hour of events; None where it is not known.
     """
@@ -78,6 +80,10 @@ def feature_lines(guess: Guess, names: Names, *, hour: str | None) -> Iterator[s
         if reason is not None:
             yield f"# Left out, as {reason}:"
         yield f"{'# ' * (reason is not None)}{name} = {{ {_settings(each)} }}"
+    if entities:
+        yield "# Ids have running means. Weights of their own may help, too, as where a few machines differ:"
+    for entity in entities:
+        yield f'# {names.take(f"id_of_{entity}")} = {{ kind = "id", entity = "{entity}" }}'
     constant = [each for each in columns if each not in found and each.distinct < 2]
     other = [each for each in columns if each not in found and each.distinct >= 2]
     for reason, left in (

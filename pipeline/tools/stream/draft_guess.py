@@ -157,7 +157,8 @@ def guess_columns(path: Path, columns: Sequence[Column], known: Known) -> Guess:
         )
     }
     features = [each for each in others if each.pointer not in used]
-    later = (each for each in times[1:] if _KNOWN.search(each.pointer) and _is_later(times[0], each))
+    labelled = times[1:] if guess is not None else []  # rows in their order have no times, nor have labels
+    later = (each for each in labelled if _KNOWN.search(each.pointer) and _is_later(times[0], each))
     return Guess(
         events,
         entities,

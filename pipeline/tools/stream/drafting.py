@@ -72,14 +72,15 @@ def draft(path: Path, name: str, known: Known = NOTHING_KNOWN) -> str:
 
 def _lines(name: str, found: Guess) -> Iterator[str]:
     label, names = found.labels[0], Names()
+    entities = [names.take(each.name) for each in found.entities]
     yield f'name = "{name}"'
     yield ""
     if found.entities:
         yield "# The ids that both messages have; the first is the messages' key."
         yield from _other_candidates("ids", found.ids)
         yield "[entities]"
-        for each in found.entities:
-            yield f"{names.take(each.name)} = {quoted(each.pointer)}"
+        for entity, each in zip(entities, found.entities, strict=True):
+            yield f"{entity} = {quoted(each.pointer)}"
     else:
         yield "# No column looks like an id (--entity names one): the events' ids are the messages' keys."
     yield ""
@@ -93,7 +94,7 @@ def _lines(name: str, found: Guess) -> Iterator[str]:
     yield ""
     yield "[target]"
     yield from _target_lines(label, names.take(label.name))
-    yield from feature_lines(found, names, hour=_hour(found))
+    yield from feature_lines(found, names, entities, hour=_hour(found))
 
 
 def _event_id(found: Guess) -> str:

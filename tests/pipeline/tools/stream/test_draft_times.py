@@ -152,3 +152,11 @@ def test_a_duration_that_ends_when_the_label_is_known_is_no_feature(tmp_path: Pa
     assert set(stream.features) == {"hour_of_day", "price"}
     stream, _, _ = drafted(tmp_path, later, dropoff_time=column, lasted=seconds)
     assert stream.labels.time != "/dropoff_time"
+
+
+def test_labels_have_no_times_where_rows_have_none(tmp_path: Path) -> None:
+    days = [f"3/{1 + number // 15}/2025" for number in range(300)]
+    later = [f"2025-03-{20 + number // 60}" for number in range(300)]
+    stream, _, path = drafted(tmp_path, days, label_time=later)
+    assert (stream.interactions.time, stream.labels.time) == ("/time", "/label_time_")
+    assert len(read_rows(path, stream, 0)) == 300
