@@ -63,10 +63,12 @@ class TableFile:
 
         Parameters
         ----------
-        own, other
-            Where the ids are, in this table and in the other.
+        own
+            Where the ids are in this table.
         labels
             The other table, in which the ids are once at most.
+        other
+            Where the ids are in it.
         """
         rows = labels.frame.select(labels.keys(other), pl.struct(pl.all()).alias(_OTHER))
         frame = self.frame.with_columns(self.keys(own)).join(rows, on=_KEY, how="left", maintain_order="left")
