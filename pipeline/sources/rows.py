@@ -111,7 +111,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int, labels_path: Path | 
         pl.when(~pl.col(UNLABELLED)).then(pl.col("label_timestamp"))
     )
     without = int(frame[UNLABELLED].sum())
-    if raw.height and raw[UNLABELLED].all():
+    if frame.height and raw[UNLABELLED].all():
         raise DataError(f"{known.path}: no row has a label: {labels.value} is empty, or the label's time is")
     if without:
         notes.append(f"{without:,} rows have no label: their interactions come alone")
