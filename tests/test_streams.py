@@ -57,9 +57,10 @@ def test_the_examples_are_valid() -> None:
     assert [Path(parsed["stream"]).suffix for parsed in streams if isinstance(parsed.get("stream"), str)] == [
         ".toml"
     ]
-    whole, slates = (parsed for parsed in streams if "name" in parsed)
+    drafted, whole, slates = (parsed for parsed in streams if "name" in parsed)
     parts = [parsed for parsed in streams if "name" not in parsed]
     [features, running] = [parsed for parsed in parts if {"features", "running"} & parsed.keys()]
+    assert Stream.model_validate(drafted).name == "bike_hour"
     assert Stream.model_validate(whole).name == "deliveries"
     assert Stream.model_validate(slates).has_slates
     assert len(FeatureLayout.of(Stream.model_validate(whole | features | running)).names) > 40
