@@ -34,6 +34,7 @@ MENDED: Final = {
     "forks synth --keep",
     "forks top --once",
     "forks topics acls --role",
+    "forks replay path",
 }
 """What has another help text since: a plainer sentence, or one more of what the command says."""
 
