@@ -94,7 +94,11 @@ def moment(year: int, month: int, day: int, time: int, offset: int | None) -> Mo
     >>> moment(1970, 1, 2, 5, None)
     Moment(milliseconds=86400005, offset=None)
     """
-    return Moment((date(year, month, day).toordinal() - _FIRST_DAY) * DAY + time, offset)
+    try:
+        ordinal = date(year, month, day).toordinal()
+    except ValueError:  # whose words differ between versions of Python
+        raise ValueError("there is no such day") from None
+    return Moment((ordinal - _FIRST_DAY) * DAY + time, offset)
 
 
 def clock(hour: int, minute: int, second: int, fraction: str) -> int:
@@ -316,9 +320,7 @@ class TimeSettings(Section):
 
     time_unit: TimeUnit = "ms"
     """How the time is written."""
-    time_format: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_known_format)] | None = (
-        None
-    )
+    time_format: _Format | None = None
     """The format of times that are text in another format than ISO 8601, as for strptime."""
     utc_offset: UtcOffset | None = None
     """The zone of times that do not say theirs, as "+08:00"; None if each says it."""

@@ -46,7 +46,7 @@ from pipeline.records.fields import (
     WatchRatio,
 )
 from pipeline.records.framing import FramedDecoder
-from pipeline.records.input_times import TIME_OF_DAY, TIME_TYPES, milliseconds_reader, times_reader
+from pipeline.records.input_times import TIME_OF_DAY, TIME_TYPES, time_reader, times_reader
 from pipeline.records.inputs import Interaction, Label, Slate, feature_field
 from pipeline.records.schemas import SchemaSource, Wanted, WantedField, WantedItems
 
@@ -238,7 +238,7 @@ def table_value_decoder(table: LiveTable) -> Callable[[bytes], tuple[Any, ...]]:
     fields += [_feature_field(number, each) for number, each in enumerate(table.features.values())]
     parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
     values = tuple_getter([_path(fields, field) for field in fields])
-    convert = milliseconds_reader(table)
+    convert = time_reader(table, table.time or "")
 
     def decode(value: bytes) -> tuple[Any, ...]:
         found = iter(values(parse(value)))

@@ -146,25 +146,62 @@ def times_reader(definition: InputDefinition) -> Callable[[list[Any], int], None
     definition
         Definition of the messages.
     """
-    convert, has_clock = milliseconds_reader(definition), definition.time_of_day is not None
-    where = f"`$.{'.'.join(parts_of(definition.time))}`"
+    read_time = _refusing(milliseconds_reader(definition), definition.time)
+    clock_at = definition.time_of_day
+    read_clock = None if clock_at is None else _refusing(time_of_day, clock_at)
+    where = _where(definition.time)
 
     def read(found: list[Any], at: int) -> None:
         said = found[at]
-        try:
-            milliseconds = convert(said)
-            if has_clock:
-                said = found.pop(at + 1)
-                milliseconds += time_of_day(said)
-        except ValueError as error:
-            raise msgspec.ValidationError(
-                f"Expected a time, got {shown(said)}: {error} - at {where}"
-            ) from None
-        if milliseconds < 0:
-            raise msgspec.ValidationError(f"Expected a time from 1970 on, got {shown(said)} - at {where}")
-        found[at] = milliseconds
+        milliseconds = read_time(said)
+        if read_clock is not None:
+            milliseconds += read_clock(found.pop(at + 1))
+        found[at] = _from_1970(milliseconds, said, where)
 
     return read
+
+
+def time_reader(settings: TimeSettings, pointer: str) -> Callable[[Any], int]:
+    """Return what makes milliseconds since 1970, UTC, of a record's time; errors are those of a decoder.
+
+    Parameters
+    ----------
+    settings
+        How times are written.
+    pointer
+        Where the time is.
+
+    Examples
+    --------
+    >>> time_reader(TimeSettings(time_unit="iso8601"), "/at")("1970-01-01T00:00:01Z")
+    1000
+    """
+    read, where = _refusing(milliseconds_reader(settings), pointer), _where(pointer)
+    return lambda said: _from_1970(read(said), said, where)
+
+
+def _where(pointer: str) -> str:
+    return f"`$.{'.'.join(parts_of(pointer))}`"
+
+
+def _refusing(read: Callable[[Any], int], pointer: str) -> Callable[[Any], int]:
+    """Return what reads a time, with the errors of a decoder."""
+    where = _where(pointer)
+
+    def refuse(said: Any) -> int:
+        try:
+            return read(said)
+        except ValueError as error:
+            reason = f"Expected a time, got {shown(said)}: {error} - at {where}"
+            raise msgspec.ValidationError(reason) from None
+
+    return refuse
+
+
+def _from_1970(milliseconds: int, said: object, where: str) -> int:
+    if milliseconds < 0:
+        raise msgspec.ValidationError(f"Expected a time from 1970 on, got {shown(said)} - at {where}")
+    return milliseconds
 
 
 def time_writer(settings: TimeSettings, *, day: bool = False) -> Callable[[int], object]:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import Stream
+from pipeline.config.stream_features import LiveTable
 from pipeline.records.encoding import encode
-from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.input_decoders import InputDecoders, table_value_decoder
 from pipeline.records.input_times import iso_moment, time_of_day
 from pipeline.sources.messages import StreamWriter
 
@@ -154,3 +155,13 @@ def test_messages_have_their_times_as_the_definition_says(
 def test_other_messages_are_refused(settings: dict[str, Any], message: dict[str, Any], reason: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=reason):
         InputDecoders.of(stream_of(**settings)).interactions.decode(encode({"id": 1} | message))
+
+
+@pytest.mark.parametrize("at", ["soon", "2025-02-30T00:00Z", "1969-03-01T00:00Z", "2025-03-01"])
+def test_records_of_tables_with_another_time_are_refused_as_messages_are(at: str) -> None:
+    price = {"kind": "number", "field": "/price"}
+    table = LiveTable.model_validate(
+        {"topic": "t", "entity": "e", "time": "/at", "time_unit": "iso8601", "features": {"price": price}}
+    )
+    with pytest.raises(msgspec.ValidationError, match=r"Expected a time.* - at `\$\.at`"):
+        table_value_decoder(table)(encode({"price": 1.0, "at": at}))
