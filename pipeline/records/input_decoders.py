@@ -238,12 +238,12 @@ def table_value_decoder(table: LiveTable) -> Callable[[bytes], tuple[Any, ...]]:
     fields += [_feature_field(number, each) for number, each in enumerate(table.features.values())]
     parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
     values = tuple_getter([_path(fields, field) for field in fields])
-    convert = time_reader(table, table.time or "")
+    convert = None if table.time is None else time_reader(table, table.time)
 
     def decode(value: bytes) -> tuple[Any, ...]:
         found = iter(values(parse(value)))
         own = None if table.id is None else next(found)
-        return own, None if table.time is None else convert(next(found)), *found
+        return own, None if convert is None else convert(next(found)), *found
 
     return decode
 

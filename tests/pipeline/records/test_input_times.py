@@ -165,3 +165,9 @@ def test_records_of_tables_with_another_time_are_refused_as_messages_are(at: str
     )
     with pytest.raises(msgspec.ValidationError, match=r"Expected a time.* - at `\$\.at`"):
         table_value_decoder(table)(encode({"price": 1.0, "at": at}))
+
+
+def test_a_table_may_be_without_a_time() -> None:
+    price = {"kind": "number", "field": "/price"}
+    table = LiveTable.model_validate({"topic": "t", "entity": "e", "features": {"price": price}})
+    assert table_value_decoder(table)(encode({"price": 1.0})) == (None, None, 1.0)
